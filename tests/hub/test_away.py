@@ -17,15 +17,14 @@ from support.postgres import empty_database
 
 from dragoman.errors import StoreAway
 from dragoman.hub import commands as c
-from dragoman.hub import event_recorder
 from dragoman.hub.background_work import told_of_outages
 from dragoman.hub.hub import Hub
 from dragoman.hub.running_session import Live
 from dragoman.session import events as e
 from dragoman.store.outage import Outbox
-from dragoman.store.postgres import writer
 from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import Batch, Lease
+from dragoman.store.store_limits import StoreLimits
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.scripted_turn import AgentTurn
 from dragoman.testing.steps import say
@@ -47,8 +46,10 @@ class Talker:
 
 
 @asynccontextmanager
-async def hub_on(cable: Cable, folder: Path, agent: ScriptedAgent) -> AsyncGenerator[Hub]:
-    store = await open_postgres(cable.address, folder)
+async def hub_on(
+    cable: Cable, folder: Path, agent: ScriptedAgent, limits: StoreLimits | None = None
+) -> AsyncGenerator[Hub]:
+    store = await open_postgres(cable.address, folder, limits)
     try:
         async with Hub(store, TestLauncher({"it": agent})) as hub:
             yield hub
@@ -95,12 +96,11 @@ async def test_a_turn_goes_on_and_is_delivered_when_the_database_is_back(tmp_pat
 async def test_a_hub_that_is_closed_meanwhile_leaves_all_of_it_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_recorder, "SEAL_SECONDS", 1.0)
-    monkeypatch.setattr(writer, "CLOSE_SECONDS", 0.1)
-    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.5)
+    limits = StoreLimits(close_seconds=0.1, outage_seconds=0.5)
     talker = Talker()
     async with cable_to(empty_database()) as cable:
-        async with hub_on(cable, tmp_path, ScriptedAgent(talker.speak)) as hub:
+        async with hub_on(cable, tmp_path, ScriptedAgent(talker.speak), limits) as hub:
+            hub.limits.seal_seconds = 1.0
             live = await hub.create("it", str(tmp_path))
             await hub.send(live.id, c.Prompt("go"))
             await talker.has_begun.wait()
@@ -180,15 +180,12 @@ async def test_what_another_host_asks_for_is_answered_only_when_it_is_on_record(
         assert "delayed" not in await soon(asked)
 
 
-async def test_whoever_looks_is_told_within_seconds_that_it_is_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.5)
-    talker = Talker()
+async def test_whoever_looks_is_told_within_seconds_that_it_is_away(tmp_path: Path) -> None:
+    talker, limits = Talker(), StoreLimits(outage_seconds=0.5)
     told: list[str] = []
     async with (
         cable_to(empty_database()) as cable,
-        hub_on(cable, tmp_path, ScriptedAgent(talker.speak)) as hub,
+        hub_on(cable, tmp_path, ScriptedAgent(talker.speak), limits) as hub,
         told_of_outages(hub.store, told.append),
     ):
         live = await hub.create("it", str(tmp_path))
@@ -206,15 +203,12 @@ async def test_whoever_looks_is_told_within_seconds_that_it_is_away(
         assert told[1] == "the database is back"
 
 
-async def test_readers_wait_however_long_it_takes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.1)
-    agent = ScriptedAgent([say("yes")])
+async def test_readers_wait_however_long_it_takes(tmp_path: Path) -> None:
+    agent, limits = ScriptedAgent([say("yes")]), StoreLimits(outage_seconds=0.1)
     async with (
         cable_to(empty_database()) as cable,
-        hub_on(cable, tmp_path / "a", agent) as hub,
-        hub_on(cable, tmp_path / "b", agent) as other,
+        hub_on(cable, tmp_path / "a", agent, limits) as hub,
+        hub_on(cable, tmp_path / "b", agent, limits) as other,
     ):
         live = await hub.create("it", str(tmp_path))
         await live.recording.settled()

@@ -19,25 +19,22 @@ from dragoman.hub import commands as c
 from dragoman.hub import event_recorder
 from dragoman.hub.background_work import BACK, told_of_outages
 from dragoman.hub.hub import Hub
+from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running_session import Live
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.store import outage
 from dragoman.store.records import Batch, Lease
-from dragoman.store.sqlite import database, writer
+from dragoman.store.store_limits import StoreLimits
 from dragoman.testing import AgentTurn, ScriptedAgent
 
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0.6)
-    monkeypatch.setattr(writer, "LOCKED_SECONDS", 0.1)
+IMPATIENT = StoreLimits(busy_seconds=0.6, locked_seconds=0.1)
 
 
 async def test_a_turn_goes_on_while_it_is_locked_and_is_whole_afterwards(tmp_path: Path) -> None:
     talker, told = Talker(), list[str]()
     async with (
-        hub_with(tmp_path, ScriptedAgent(talker.speak)) as hub,
+        hub_with(tmp_path, ScriptedAgent(talker.speak), store_limits=IMPATIENT) as hub,
         told_of_outages(hub.store, told.append),
     ):
         live = await hub.create("it", str(tmp_path))
@@ -70,7 +67,7 @@ async def test_a_full_disk_cuts_no_turn(tmp_path: Path, caplog: pytest.LogCaptur
     talkers = [Talker(), Talker()]
     with failing_disk() as disk:
         agents = {f"it{n}": ScriptedAgent(each.speak) for n, each in enumerate(talkers)}
-        async with stored(tmp_path) as store, Hub(store, TestLauncher(agents)) as hub:
+        async with stored(tmp_path, IMPATIENT) as store, Hub(store, TestLauncher(agents)) as hub:
             lives = [await hub.create(name, str(tmp_path)) for name in agents]
             for live, talker in zip(lives, talkers, strict=True):
                 await hub.send(live.id, c.Prompt("go"))
@@ -95,12 +92,11 @@ async def test_a_full_disk_cuts_no_turn(tmp_path: Path, caplog: pytest.LogCaptur
 
 
 async def test_a_hub_that_ends_while_it_is_locked_leaves_all_to_the_store_and_unsent_prompts_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(event_recorder, "SEAL_SECONDS", 10.0**6)
-    agent = ScriptedAgent()
-    async with stored(tmp_path) as store:
-        async with Hub(store, TestLauncher({"it": agent})) as hub:
+    agent, limits = ScriptedAgent(), HubLimits(seal_seconds=10.0**6)
+    async with stored(tmp_path, IMPATIENT) as store:
+        async with Hub(store, TestLauncher({"it": agent}), limits=limits) as hub:
             live = await hub.create("it", str(tmp_path))
             await live.recording.settled()
             with locker(tmp_path / "store") as other:
@@ -123,9 +119,8 @@ async def test_on_a_full_disk_a_running_session_is_read_and_a_hub_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also while a chore waits for what is not stored."""
-    monkeypatch.setattr(event_recorder, "SEAL_SECONDS", 10.0**6)
-    monkeypatch.setattr(event_recorder, "SEAL_AWAY_SECONDS", 0.1)
-    monkeypatch.setattr(writer, "CLOSE_SECONDS", 0.1)
+    limits = HubLimits(seal_seconds=10.0**6, seal_away_seconds=0.1)
+    store_limits = StoreLimits(busy_seconds=0.6, locked_seconds=0.1, close_seconds=0.1)
     monkeypatch.setattr(outage.Outbox, "keep", _no_room)
     save, saving = Live.save_snapshot, asyncio.Event()
 
@@ -135,7 +130,12 @@ async def test_on_a_full_disk_a_running_session_is_read_and_a_hub_ends(
 
     talker = Talker()
     with failing_disk() as disk:
-        async with hub_with(tmp_path, ScriptedAgent(talker.speak)) as hub:
+        async with hub_with(
+            tmp_path,
+            ScriptedAgent(talker.speak),
+            limits=limits,
+            store_limits=store_limits,
+        ) as hub:
             live = await hub.create("it", str(tmp_path))
             await hub.send(live.id, c.Prompt("go"))
             await talker.has_begun.wait()
@@ -172,16 +172,16 @@ class Flood:
 
 
 async def test_when_too_much_waits_the_turn_is_cancelled_and_nothing_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     flood = Flood(obeys=True)
-    async with hub_with(tmp_path, ScriptedAgent(flood.speak)) as hub:
+    async with hub_with(tmp_path, ScriptedAgent(flood.speak), store_limits=IMPATIENT) as hub:
         live = await hub.create("it", str(tmp_path))
         await hub.send(live.id, c.Prompt("go"))
         await seen_until(hub.watch(live.id), e.AgentMessage)
         with locker(tmp_path / "store") as other:
             await until(lambda: hub.store.away is not None)
-            monkeypatch.setattr(event_recorder, "MAX_WAITING_BYTES", 200_000)
+            hub.limits.waiting_bytes = 200_000
             await idle(live)
             assert live.recording.error is None
             other.communicate(timeout=30)
@@ -196,17 +196,17 @@ async def test_when_too_much_waits_the_turn_is_cancelled_and_nothing_is_lost(
 
 
 async def test_a_session_that_goes_on_all_the_same_is_put_down_with_the_true_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     flood = Flood(obeys=False)
-    async with hub_with(tmp_path, ScriptedAgent(flood.speak)) as hub:
+    async with hub_with(tmp_path, ScriptedAgent(flood.speak), store_limits=IMPATIENT) as hub:
         live = await hub.create("it", str(tmp_path))
         await hub.send(live.id, c.Prompt("go"))
         await seen_until(hub.watch(live.id), e.AgentMessage)
         with locker(tmp_path / "store") as other:
             await until(lambda: hub.store.away is not None)
-            monkeypatch.setattr(event_recorder, "MAX_WAITING_BYTES", 200_000)
-            monkeypatch.setattr(event_recorder, "SEAL_SECONDS", 0.1)
+            hub.limits.waiting_bytes = 200_000
+            hub.limits.seal_seconds = 0.1
             await until(lambda: live.id not in hub.live)
             flood.is_over.set()
             other.communicate(timeout=30)

@@ -16,7 +16,6 @@ from support.postgres import empty_database
 
 from dragoman.agents.settings import Retention, parse_settings
 from dragoman.errors import ConfigError
-from dragoman.hub import retention
 from dragoman.hub.hub import Hub
 from dragoman.hub.retention import Pruned, in_words, keep_pruning, prune, unused, weigh
 from dragoman.store.base import Store
@@ -113,15 +112,15 @@ async def test_each_project_has_days_of_its_own(place: Place) -> None:
 
 
 async def test_a_server_prunes_what_is_its_own_as_the_settings_say_by_then(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place,
 ) -> None:
-    monkeypatch.setattr(retention, "PRUNE_SECONDS", 0.01)
     async with hosting(place, "one", {}) as one:
         await made(one.store, "mine", 31)
         await made(one.store, "theirs", 31, home="two")
         told: asyncio.Queue[Pruned] = asyncio.Queue()
         kept = iter([Retention(), MONTH])
-        keeping = asyncio.create_task(keep_pruning(one, lambda: next(kept, MONTH), told.put_nowait))
+        pruning = keep_pruning(one, lambda: next(kept, MONTH), told.put_nowait, pause=0.01)
+        keeping = asyncio.create_task(pruning)
         try:
             assert (await soon(told.get())).sessions == 1
             assert await left(one.store) == {"theirs"}

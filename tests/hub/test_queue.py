@@ -14,8 +14,8 @@ from support.postgres import empty_database
 
 from dragoman.errors import CommandRefused, SessionBusy
 from dragoman.hub import commands as c
-from dragoman.hub import running_session as live_sessions
 from dragoman.hub.hub import Hub
+from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.stored_sessions import stored_state
 from dragoman.session.state import SessionState, UserEntry
 from dragoman.store.base import Store
@@ -99,11 +99,9 @@ async def refused(hub: Hub, session_id: str, command: c.Command) -> None:
     assert caught.value.code == "queue_full"
 
 
-async def test_no_more_prompts_wait_than_there_is_room_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live_sessions, "MAX_QUEUED", 3)
-    async with hub_with(tmp_path, ScriptedAgent(waits)) as hub:
+async def test_no_more_prompts_wait_than_there_is_room_for(tmp_path: Path) -> None:
+    limits = HubLimits(queued_prompts=3)
+    async with hub_with(tmp_path, ScriptedAgent(waits), limits=limits) as hub:
         live = await hub.create("it", str(tmp_path))
         for text in ("one", "two", "three", "four"):
             await soon(hub.send(live.id, c.Prompt(text)))
@@ -115,11 +113,9 @@ async def test_no_more_prompts_wait_than_there_is_room_for(
         assert waiting(live.state) == ["3", "four", "five"]
 
 
-async def test_no_more_bytes_wait_than_there_is_room_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live_sessions, "MAX_QUEUED_BYTES", 1000)
-    async with hub_with(tmp_path, ScriptedAgent(waits)) as hub:
+async def test_no_more_bytes_wait_than_there_is_room_for(tmp_path: Path) -> None:
+    limits = HubLimits(queued_bytes=1000)
+    async with hub_with(tmp_path, ScriptedAgent(waits), limits=limits) as hub:
         live = await hub.create("it", str(tmp_path))
         for text in ("one", "two", "x" * 1000):
             await soon(hub.send(live.id, c.Prompt(text)))
@@ -132,14 +128,14 @@ async def test_no_more_bytes_wait_than_there_is_room_for(
 
 
 async def test_a_full_queue_that_was_left_behind_is_sent_with_the_next_prompt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(live_sessions, "MAX_QUEUED", 2)
     launcher = TestLauncher({"it": ScriptedAgent(waits)})
     place = Place(tmp_path)
     async with place.store() as store:
         session_id = await left_behind(store, launcher, place.cwd)
-        async with Hub(store, launcher, home="here") as hub:
+        limits = HubLimits(queued_prompts=2)
+        async with Hub(store, launcher, home="here", limits=limits) as hub:
             await soon(hub.send(session_id, c.Prompt("four")))
             await until(lambda: hub.live[session_id].idle)
             assert asked(hub.live[session_id].state) == ["one", "two", "three", "four"]

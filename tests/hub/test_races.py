@@ -138,7 +138,7 @@ async def test_a_living_owner_is_not_robbed_when_the_clock_jumps(tmp_path: Path)
 
 
 async def test_a_stranger_that_does_not_renew_its_lease_is_given_up_after_a_while(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     stranger = Owner("stranger", "elsewhere", 1, "once")
     async with stored(tmp_path) as store:
@@ -149,7 +149,7 @@ async def test_a_stranger_that_does_not_renew_its_lease_is_given_up_after_a_whil
             kept = await store.owner("s-1")
             assert kept is not None, "it may just have woken up"
             assert (kept.id, kept.alive) == ("stranger", False)
-            monkeypatch.setattr("dragoman.hub.background_work.SILENCE_SECONDS", -1.0)
+            hub.limits.silence_seconds = -1.0
             await hub.chores.recover()
             assert await store.owner("s-1") is None
             assert (await hub.record("s-1")).status == "interrupted"

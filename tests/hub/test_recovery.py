@@ -40,7 +40,7 @@ from dragoman.store.records import (
     SessionRecord,
     encode_event,
 )
-from dragoman.store.sqlite import sessions
+from dragoman.store.store_limits import StoreLimits
 from dragoman.testing import ScriptedAgent
 
 
@@ -117,13 +117,13 @@ async def test_what_a_killed_process_kept_in_another_home_is_stored_before_other
 
 
 async def test_a_session_of_another_home_to_which_nobody_comes_back_is_taken_over_after_its_lease(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     place = Place(tmp_path, empty_database())
     async with place.store("two") as store, Hub(store, TestLauncher({}), home="two") as two:
         dead = msgspec.structs.replace(dead_process(), home="one")
         await abandon(store, dead)
-        monkeypatch.setattr("dragoman.hub.background_work.SILENCE_SECONDS", -1.0)
+        two.limits.silence_seconds = -1.0
         await two.chores.recover()
         assert await store.owner("s-1") is not None, "its lease has not run out"
         await store.renew(dead, seconds=-1)
@@ -272,10 +272,9 @@ async def test_a_session_whose_maker_was_killed_before_it_was_one_is_gone(tmp_pa
 
 
 async def test_a_fork_whose_maker_was_killed_while_it_copied_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(sessions, "PORTION_BYTES", 1)
-    async with stored(tmp_path) as store:
+    async with stored(tmp_path, StoreLimits(portion_bytes=1)) as store:
         await abandon(store, this_process(), "s-parent")
         await store.create_session(
             SessionRecord(

@@ -14,9 +14,7 @@ from support.peers import SECONDS, soon
 from support.postgres import empty_database
 
 from dragoman import AgentCommand
-from dragoman.client import session
 from dragoman.hub import commands as c
-from dragoman.hub import running_sessions
 from dragoman.hub.hub import Hub
 from dragoman.hub.owner import this_process
 from dragoman.hub.running_session import Live
@@ -30,12 +28,6 @@ PROGRAMS = Path(__file__).parent / "programs"
 @pytest.fixture(params=["sqlite", "postgresql"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place(tmp_path, empty_database() if request.param == "postgresql" else None)
-
-
-@pytest.fixture(autouse=True)
-def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running_sessions, "_CANCEL_SECONDS", 0.2)
-    monkeypatch.setattr(session, "CLOSED_SECONDS", 0.1)
 
 
 def deaf(folder: Path) -> AgentCommand:
@@ -52,6 +44,7 @@ async def started(hub: Hub, cwd: Path, prompt: str) -> Live:
 
 async def take(hub: Hub, live: Live) -> None:
     """As another host does that has not heard of this one for long; and we come to know it."""
+    hub.limits.cancel_seconds = 0.2
     await hub.store.acquire(live.id, this_process(), seconds=60, gone=lambda _: True)
     await hub.chores.renew()
     assert live.id not in hub.live

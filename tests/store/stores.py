@@ -27,16 +27,20 @@ from dragoman.store.records import (
     encode_event,
 )
 from dragoman.store.sqlite.store import SqliteStore
+from dragoman.store.store_limits import StoreLimits
 
-Opens: TypeAlias = Callable[[], AbstractAsyncContextManager[Store]]
+Opens: TypeAlias = Callable[..., AbstractAsyncContextManager[Store]]
+"""May be called with limits."""
 
 ME = Owner("me", "machine", 1, "today", "here")
 YOU = Owner("you", "machine", 2, "today", "there")
 
 
 @asynccontextmanager
-async def on_disk(directory: Path) -> AsyncGenerator[SqliteStore]:
-    store = await open_store(directory)
+async def on_disk(
+    directory: Path, limits: StoreLimits | None = None
+) -> AsyncGenerator[SqliteStore]:
+    store = await open_store(directory, limits)
     try:
         yield store
     finally:
@@ -44,8 +48,8 @@ async def on_disk(directory: Path) -> AsyncGenerator[SqliteStore]:
 
 
 @asynccontextmanager
-async def in_memory(_: Path) -> AsyncGenerator[SqliteStore]:
-    store = await open_store(None)
+async def in_memory(_: Path, limits: StoreLimits | None = None) -> AsyncGenerator[SqliteStore]:
+    store = await open_store(None, limits)
     try:
         yield store
     finally:
@@ -53,9 +57,9 @@ async def in_memory(_: Path) -> AsyncGenerator[SqliteStore]:
 
 
 @asynccontextmanager
-async def in_postgres(directory: Path) -> AsyncGenerator[Store]:
+async def in_postgres(directory: Path, limits: StoreLimits | None = None) -> AsyncGenerator[Store]:
     """On an empty database; the second one that is opened at a time shares it."""
-    store = await open_postgres(_database(directory), directory)
+    store = await open_postgres(_database(directory), directory, limits)
     try:
         yield store
     finally:
@@ -68,7 +72,7 @@ def _database(_: Path) -> str:
     return empty_database()
 
 
-KINDS: dict[str, Callable[[Path], AbstractAsyncContextManager[Store]]] = {
+KINDS: dict[str, Callable[..., AbstractAsyncContextManager[Store]]] = {
     "sqlite": on_disk,
     "sqlite in memory": in_memory,
     "postgresql": in_postgres,

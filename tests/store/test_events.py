@@ -9,7 +9,7 @@ from store.stores import YOU, Opens, batch, begin, body, fill, record, whole
 
 from dragoman.errors import LeaseLost, NameTaken, SequenceGap, UnknownSession
 from dragoman.store.records import Batch, Lease, Said, SessionChange, Snapshot
-from dragoman.store.sqlite import events
+from dragoman.store.store_limits import StoreLimits
 
 
 async def test_events_are_read_as_they_were_appended(opens: Opens) -> None:
@@ -147,9 +147,8 @@ async def test_a_cursor_gives_what_is_behind_it(opens: Opens) -> None:
         assert await store.events("nobody") == []
 
 
-async def test_much_is_read_in_pieces(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MAX_BYTES", 1000)
-    async with opens() as store:
+async def test_much_is_read_in_pieces(opens: Opens) -> None:
+    async with opens(StoreLimits(read_bytes=1000)) as store:
         lease = await begin(store)
         bodies = [b"x" * 400] * 5 + [b"y" * 5000, b"z"]
         await store.append(lease, Batch(first_seq=1, events=bodies))

@@ -13,7 +13,7 @@ from store.postgres.stores import outboxes, until
 from store.stores import YOU, batch, begin, body, fill, on_disk, record, whole
 
 from dragoman.errors import StoreAway, StoreCorrupt, StoreFull
-from dragoman.store.sqlite import database, mirror, writer
+from dragoman.store.store_limits import StoreLimits
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -88,10 +88,9 @@ async def test_a_full_disk_under_the_mirror_alone_fails_nothing(
 
 
 async def test_a_mirror_that_was_behind_catches_up_though_nothing_new_happens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(mirror, "AGAIN_SECONDS", 0.05)
-    async with on_disk(tmp_path) as store:
+    async with on_disk(tmp_path, StoreLimits(mirror_seconds=0.05)) as store:
         (tmp_path / "sessions").write_text("in the way")
         lease = await begin(store)
         await store.append(lease, batch(1, 5))
@@ -111,18 +110,14 @@ def locker(path: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0.6)
-    monkeypatch.setattr(writer, "LOCKED_SECONDS", 0.1)
-    monkeypatch.setattr(writer, "CLOSE_SECONDS", 0.1)
+def impatient() -> StoreLimits:
+    return StoreLimits(busy_seconds=0.6, locked_seconds=0.1, close_seconds=0.1)
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_what_comes_while_another_process_keeps_it_locked_is_kept_and_written_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with on_disk(tmp_path) as store:
+    async with on_disk(tmp_path, impatient()) as store:
         leases = [await begin(store, name) for name in ("a", "b")]
         for lease in leases:
             await store.append(lease, batch(1))
@@ -156,9 +151,8 @@ async def test_what_comes_while_another_process_keeps_it_locked_is_kept_and_writ
     assert (tmp_path / "sessions" / "a.jsonl").read_bytes().count(b"\n") == 40
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_one_that_is_closed_while_it_is_locked_leaves_it_to_the_next(tmp_path: Path) -> None:
-    async with on_disk(tmp_path) as store:
+    async with on_disk(tmp_path, impatient()) as store:
         lease = await begin(store)
         with locker(tmp_path) as other:
             appended = asyncio.create_task(store.append(lease, batch(1, 4)))
@@ -168,17 +162,16 @@ async def test_one_that_is_closed_while_it_is_locked_leaves_it_to_the_next(tmp_p
                 await appended
             other.communicate(timeout=30)
         assert len(outboxes(tmp_path)) == 1
-    async with on_disk(tmp_path) as store:
+    async with on_disk(tmp_path, impatient()) as store:
         assert [event.body for event in await whole(store)] == [body(seq) for seq in range(1, 5)]
         assert outboxes(tmp_path) == []
         await store.append(lease, batch(5))
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_what_was_kept_for_a_session_that_another_process_took_is_set_aside(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with on_disk(tmp_path) as store:
+    async with on_disk(tmp_path, impatient()) as store:
         lease = await begin(store)
         await store.append(lease, batch(1))
         with locker(tmp_path) as other:
@@ -190,11 +183,11 @@ async def test_what_was_kept_for_a_session_that_another_process_took_is_set_asid
             other.communicate(timeout=30)
     kept, hidden = tmp_path / "outbox", tmp_path / "hidden"
     kept.rename(hidden)
-    async with on_disk(tmp_path) as store:
+    async with on_disk(tmp_path, impatient()) as store:
         new = await store.acquire("s", YOU, seconds=60, gone=lambda _: True)
         await store.append(new, batch(2))
     hidden.rename(kept)
-    async with on_disk(tmp_path) as store:
+    async with on_disk(tmp_path, impatient()) as store:
         assert len(await whole(store)) == 2
     [file] = (tmp_path / "undelivered").iterdir()
     assert file.read_bytes() == body(3) + b"\n", "the other one is on record"
@@ -202,9 +195,8 @@ async def test_what_was_kept_for_a_session_that_another_process_took_is_set_asid
     assert outboxes(tmp_path) == []
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_what_a_process_kept_that_was_killed_is_written_by_the_next(tmp_path: Path) -> None:
-    async with on_disk(tmp_path) as store:
+    async with on_disk(tmp_path, impatient()) as store:
         await store.create_session(record())
     arguments = [str(PROGRAMS / "leaver.py"), str(tmp_path)]
     pipe = asyncio.subprocess.PIPE
@@ -221,7 +213,7 @@ async def test_what_a_process_kept_that_was_killed_is_written_by_the_next(tmp_pa
         await leaver.wait()
         leaver.stdin.close()
         other.communicate(timeout=30)
-    async with on_disk(tmp_path) as store:
+    async with on_disk(tmp_path, impatient()) as store:
         assert [event.body for event in await whole(store)] == [
             b'{"seq":%d}' % seq for seq in range(1, 21)
         ]

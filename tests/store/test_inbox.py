@@ -10,7 +10,7 @@ from store.stores import YOU, Opens, acquire, begin
 
 from dragoman.errors import UnknownSession
 from dragoman.store.records import Lease, Outcome
-from dragoman.store.sqlite import inbox
+from dragoman.store.store_limits import StoreLimits
 
 
 async def test_a_command_reaches_the_owner_and_its_outcome_the_sender(opens: Opens) -> None:
@@ -98,12 +98,13 @@ async def test_what_was_taken_by_one_who_lost_the_session_is_lost(opens: Opens) 
 
 
 async def test_what_has_waited_for_very_long_is_not_carried_out(
-    opens: Opens, monkeypatch: pytest.MonkeyPatch
+    opens: Opens,
 ) -> None:
-    async with opens() as store:
+    limits = StoreLimits()
+    async with opens(limits) as store:
         lease = await begin(store)
         command_id = await store.send("s", b"x")
-        monkeypatch.setattr(inbox, "KEEP_WAITING_SECONDS", -1.0)
+        limits.command_seconds = -1.0
         assert await store.take([lease]) == []
         assert (await store.outcome(command_id)).state == "unknown"
 
@@ -117,31 +118,32 @@ async def test_nobody_can_be_sent_anything_who_is_not_there(opens: Opens) -> Non
 
 
 async def test_outcomes_are_forgotten_after_a_while(
-    opens: Opens, monkeypatch: pytest.MonkeyPatch
+    opens: Opens,
 ) -> None:
-    async with opens() as store:
+    limits = StoreLimits()
+    async with opens(limits) as store:
         lease = await begin(store)
         old, new = await store.send("s", b"1"), await store.send("s", b"2")
         await store.take([lease])
         await store.settle(old, b"old")
-        monkeypatch.setattr(inbox, "KEEP_OUTCOMES_SECONDS", -1.0)
+        limits.outcome_seconds = -1.0
         await store.settle(new, b"new")
         assert (await store.outcome(old)).state == "unknown"
 
 
 async def test_what_nobody_settled_is_forgotten_at_a_later_start(
-    opens: Opens, monkeypatch: pytest.MonkeyPatch
+    opens: Opens,
 ) -> None:
-    async with opens() as store:
+    limits = StoreLimits()
+    async with opens(limits) as store:
         lease = await begin(store)
         taken = await store.send("s", b"1")
         await store.take([lease])
         waiting = await store.send("s", b"2")
         async with opens():
             assert (await store.outcome(taken)).state == "taken"
-        monkeypatch.setattr(inbox, "KEEP_OUTCOMES_SECONDS", -1.0)
-        monkeypatch.setattr(inbox, "KEEP_WAITING_SECONDS", -1.0)
-        async with opens() as again:
+        limits.outcome_seconds = limits.command_seconds = -1.0
+        async with opens(limits) as again:
             if await again.session("s") is None:
                 return  # in memory: gone with whoever had it
             assert (await again.outcome(taken)).state == "unknown"

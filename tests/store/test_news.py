@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from store.stores import Opens, batch, begin, on_disk, record
 
 from dragoman.store.records import SessionChange, StoredEvent
 from dragoman.store.sqlite import writer
-from dragoman.store.sqlite.database import Database
+from dragoman.store.store_limits import StoreLimits
 
 
 async def woken(event: asyncio.Event) -> bool:
@@ -88,30 +89,29 @@ async def test_a_commit_of_another_connection_wakes(tmp_path: Path) -> None:
 async def test_what_others_write_is_looked_for_only_while_somebody_watches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked = asyncio.Semaphore(0)
+    """The writer waits for the next job, and for no longer than until its next look."""
+    waits = asyncio.Queue[float | None]()
     loop = asyncio.get_running_loop()
-    original = Database.data_version
 
-    def counted(db: Database) -> int:
-        loop.call_soon_threadsafe(looked.release)
-        return original(db)
+    class Noting(SimpleQueue[Any]):
+        def get(self, block: bool = True, timeout: float | None = None) -> Any:
+            if block:
+                loop.call_soon_threadsafe(waits.put_nowait, timeout)
+            return super().get(block, timeout)
 
-    async with on_disk(tmp_path) as store:
-        monkeypatch.setattr(Database, "data_version", counted)
-        monkeypatch.setattr(writer, "POLL_SECONDS", 0.005)
-        await asyncio.sleep(0.1)
-        assert looked.locked(), "nobody watches, and yet it was polled"
+    monkeypatch.setattr(writer, "SimpleQueue", Noting)
+    limits = StoreLimits(poll_seconds=0.005)
+    async with on_disk(tmp_path, limits) as store:
+        assert await waits.get() is None, "nobody watches, and yet it would look"
         end = store.on_change(lambda: None)
         for _ in range(3):
-            await looked.acquire()
+            assert await waits.get() == limits.poll_seconds
         end()
         # One look may be under way; after the next job there is none.
         await store.create_session(record("x"))
-        await asyncio.sleep(0.05)
-        while not looked.locked():
-            await looked.acquire()
-        await asyncio.sleep(0.1)
-        assert looked.locked(), "nobody watches any more, and yet it was polled"
+        while await waits.get() is not None:
+            pass
+        assert waits.empty()
 
 
 async def test_who_wakes_may_unsubscribe_and_subscribe(opens: Opens) -> None:

@@ -10,22 +10,22 @@ import pytest
 from store.stores import YOU, batch, begin, body, cut_short, in_memory, on_disk, whole
 
 from dragoman.store.records import Said
-from dragoman.store.sqlite import sessions
 from dragoman.store.sqlite.database import FILE_NAME, Database
 from dragoman.store.sqlite.recovery import recover
 from dragoman.store.sqlite.store import SqliteStore
+from dragoman.store.store_limits import StoreLimits
 
 EVENTS = 40
+SMALL = StoreLimits(portion_bytes=2 * len(body(1)))
+"""Each portion has two events, or some texts."""
 LONG = batch(1, EVENTS, said=[Said(n, "agent", f"shared words {n}") for n in range(1, EVENTS + 1)])
 
 
 @pytest.fixture(params=[on_disk, in_memory])
 def opened(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, tmp_path: Path
 ) -> AbstractAsyncContextManager[SqliteStore]:
-    """Each portion has two events, or some texts."""
-    monkeypatch.setattr(sessions, "PORTION_BYTES", 2 * len(body(1)))
-    return request.param(tmp_path / "home")
+    return request.param(tmp_path / "home", SMALL)
 
 
 async def found(store: SqliteStore) -> list[str]:
@@ -74,10 +74,9 @@ async def test_a_copy_that_was_cut_short_is_finished_by_the_next(
 
 
 async def test_a_copy_that_was_cut_short_is_not_rebuilt_after_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(sessions, "PORTION_BYTES", 2 * len(body(1)))
-    async with on_disk(tmp_path) as store:
+    async with on_disk(tmp_path, SMALL) as store:
         await store.append(await begin(store), LONG)
         await cut_short(store, store.copy_events("s", await begin(store, "fork", YOU)), 5)
     recover(tmp_path)
@@ -104,15 +103,14 @@ async def test_nobody_waits_for_a_long_deletion(
 
 @pytest.mark.parametrize("portions", [1, 5, 25])
 async def test_a_deletion_that_was_cut_short_is_finished_by_the_next_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, portions: int
+    tmp_path: Path, portions: int
 ) -> None:
-    monkeypatch.setattr(sessions, "PORTION_BYTES", 2 * len(body(1)))
-    async with on_disk(tmp_path) as store:
+    async with on_disk(tmp_path, SMALL) as store:
         lease = await begin(store)
         await store.append(lease, LONG)
         await cut_short(store, store.delete_session("s", lease), portions)
     assert rows(tmp_path) > 0
-    async with on_disk(tmp_path):
+    async with on_disk(tmp_path, SMALL):
         pass
     assert rows(tmp_path) == 0
 

@@ -15,12 +15,14 @@ from support.peers import SECONDS
 from dragoman import AgentCommand, Client, HostCapabilities
 from dragoman.client.mcp import McpServer
 from dragoman.hub.hub import Hub
+from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.owner import is_gone, started, this_process
 from dragoman.session import events as e
 from dragoman.session.facts import Offer
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.records import Owner, StoredEvent
+from dragoman.store.store_limits import StoreLimits
 from dragoman.transport.target import RemoteAgent
 
 Agent: TypeAlias = Connectable | AgentCommand | RemoteAgent
@@ -57,8 +59,8 @@ class TestLauncher:
 
 
 @asynccontextmanager
-async def stored(folder: Path) -> AsyncGenerator[Store]:
-    store = await open_store(folder / "store")
+async def stored(folder: Path, limits: StoreLimits | None = None) -> AsyncGenerator[Store]:
+    store = await open_store(folder / "store", limits)
     try:
         yield store
     finally:
@@ -67,11 +69,17 @@ async def stored(folder: Path) -> AsyncGenerator[Store]:
 
 @asynccontextmanager
 async def hub_with(
-    folder: Path, agent: Agent, *, own: set[str] | None = None, **options: Any
+    folder: Path,
+    agent: Agent,
+    *,
+    own: set[str] | None = None,
+    limits: HubLimits | None = None,
+    store_limits: StoreLimits | None = None,
+    **options: Any,
 ) -> AsyncGenerator[Hub]:
     """A hub that knows one agent, "it"."""
     launcher = TestLauncher({"it": agent}, own=own, **options)
-    async with stored(folder) as store, Hub(store, launcher) as hub:
+    async with stored(folder, store_limits) as store, Hub(store, launcher, limits=limits) as hub:
         yield hub
 
 

@@ -24,6 +24,7 @@ from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.postgres.store import open_postgres
+from dragoman.store.store_limits import StoreLimits
 from dragoman.transport.transport import Transport
 from dragoman.web.app import make_app
 from dragoman.web.context import Server
@@ -167,10 +168,15 @@ async def also_served(
     database: str | None = None,
     host: str | None = None,
     protocol: Literal[1, 2] = 1,
+    store_limits: StoreLimits | None = None,
 ) -> AsyncGenerator[Served]:
     """The same beside another one; with `host` it takes sessions from others under that name. The
     store is in memory, on disk, or in a PostgreSQL `database`."""
-    opening = _opened(folder, on_disk=on_disk, database=database, host=host)
+    opening = (
+        open_store(folder / "home" if on_disk else None, store_limits)
+        if database is None
+        else open_postgres(database, folder / "homes" / (host or "one"), store_limits)
+    )
     async with _hub(folder, agents or {}, policy, opening, host, protocol) as server:
         listener = socket.create_server(("127.0.0.1", 0))
         port = listener.getsockname()[1]
@@ -192,12 +198,6 @@ async def also_served(
         finally:
             running.end()
             await serving
-
-
-async def _opened(folder: Path, *, on_disk: bool, database: str | None, host: str | None) -> Store:
-    if database is not None:
-        return await open_postgres(database, folder / "homes" / (host or "one"))
-    return await open_store(folder / "home" if on_disk else None)
 
 
 @asynccontextmanager

@@ -17,7 +17,8 @@ from support.serving import STREAM, Served, sent_events, served
 from dragoman import Policy, data_directory
 from dragoman.errors import CommandRefused, StoreAway, StoreError, StoreFull
 from dragoman.schema import v1
-from dragoman.store import open as opening
+from dragoman.store.open import open_when_there
+from dragoman.store.store_limits import StoreLimits
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.scripted_turn import AgentTurn
 from dragoman.testing.steps import say
@@ -194,12 +195,12 @@ async def test_the_stream_of_all_sessions_says_that_it_is_away_and_that_it_is_ba
 
 
 async def test_what_cannot_wait_is_refused_with_a_word_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.2)
+    limits = StoreLimits(outage_seconds=0.2)
     async with (
         cable_to(empty_database()) as cable,
-        served(tmp_path, agents(), database=cable.address) as web,
+        served(tmp_path, agents(), database=cable.address, store_limits=limits) as web,
     ):
         session_id = await web.new_session()
         cable.cut()
@@ -249,16 +250,14 @@ async def test_it_does_not_wait_for_ever_and_not_at_all_where_it_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
-    monkeypatch.setattr(opening, "WAIT_SECONDS", 0.2)
-    monkeypatch.setattr(opening, "_AGAIN_SECONDS", 0.01)
     told: list[str] = []
     nowhere = f"postgresql://me@127.0.0.1:{free_port()}/nothing"
     monkeypatch.setattr(data_directory, "_store", [nowhere])
     with pytest.raises(StoreAway, match="given up after 0 s"):
-        await opening.open_when_there(told.append)
+        await open_when_there(told.append, wait_seconds=0.2)
     assert len(told) == 1
     no_database = empty_database().replace("/postgres?", "/nothing?")
     monkeypatch.setattr(data_directory, "_store", [no_database])
     with pytest.raises(StoreError, match="refused the login"):
-        await opening.open_when_there(told.append)
+        await open_when_there(told.append, wait_seconds=0.2)
     assert len(told) == 1

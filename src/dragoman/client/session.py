@@ -539,7 +539,7 @@ class Session:
             with suppress(DragomanError, TimeoutError):
                 async with asyncio.timeout(seconds):
                     await client.dialect.close_session(self.id)
-                stopped = await self.has_stopped(CLOSED_SECONDS)
+                stopped = await self.has_stopped(min(seconds, CLOSED_SECONDS))
         finally:
             self._holding = False
             if stopped:

@@ -29,8 +29,6 @@ logger = logging.getLogger("dragoman.hub")
 _SWEEP_SECONDS = 1.0
 _LOOK_SECONDS = 0.5
 _RENEW_SECONDS = LEASE_SECONDS / 4
-SILENCE_SECONDS = 25.0
-"""How long an owner that is gone, and may only be cut off, has to come back to what it runs."""
 IDLE_SECONDS = 600.0
 """After so long without use a session is put down and an agent stopped, if it can continue."""
 _AT_HAND_SECONDS = 30.0
@@ -123,7 +121,8 @@ class Chores:
             for session_id, owner in others
             if not owner.alive and self._hub.hosts.has_ended(owner) is None
         }
-        return [each for (each, _), since in self._expired.items() if now - since > SILENCE_SECONDS]
+        silence = self._hub.limits.silence_seconds
+        return [each for (each, _), since in self._expired.items() if now - since > silence]
 
     async def _recover(self, session_id: str) -> None:
         try:

@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from dragoman.errors import DragomanError, StoreError
 from dragoman.hub.event_readers import Tail
+from dragoman.hub.hub_limits import HubLimits
 from dragoman.session import events as e
 from dragoman.store.base import Store
 from dragoman.store.records import (
@@ -28,10 +29,6 @@ from dragoman.store.records import (
 )
 from dragoman.store.search_texts import Texts
 
-MAX_WAITING_BYTES = 64 * 1024 * 1024
-"""Of events that the store was given and has not stored, and again of those that it was not given
-yet: with more than that the session cannot be recorded. With half of the latter, while the store is
-away, the session's owner must cancel the turn."""
 MUCH_BYTES = 16 * 1024 * 1024
 """An agent with more than that to be stored is not read until there is less, unless the store is
 away: that may last."""
@@ -42,10 +39,6 @@ _MAX_BATCH_EVENTS = 5_000
 _SLOW_SECONDS = 0.25
 """A store that has not answered by then is not waited for before it is sent more."""
 _LOOK_SECONDS = 0.5
-SEAL_SECONDS = 20.0
-"""How long to wait for a store that takes long, …"""
-SEAL_AWAY_SECONDS = 5.0
-"""… and for one that is away and has all of it; the closing caller has the last word."""
 
 
 class EventRecorder:
@@ -64,7 +57,9 @@ class EventRecorder:
         *,
         on_stored: Callable[[str], None],
         behind: set[EventRecorder] | None = None,
+        limits: HubLimits | None = None,
     ) -> None:
+        self.limits = limits or HubLimits()
         self.record = record
         self.lease = lease
         self.tail = Tail(record.id, record.last_seq)
@@ -125,11 +120,12 @@ class EventRecorder:
         self._unstored += size
         if self._unstored > MUCH_BYTES:
             self._behind.add(self)
-        if self._size > MAX_WAITING_BYTES:
-            reason = f"more than {MAX_WAITING_BYTES} bytes of events were waiting to be stored"
+        if self._size > self.limits.waiting_bytes:
+            most = self.limits.waiting_bytes
+            reason = f"more than {most} bytes of events were waiting to be stored"
             self.fail(StoreError(f"session {self.record.id}", reason))
             return
-        if self._size > MAX_WAITING_BYTES // 2 and not self._has_much:
+        if self._size > self.limits.waiting_bytes // 2 and not self._has_much:
             self._note_much()
         self._begin_writing()
 
@@ -157,7 +153,7 @@ class EventRecorder:
         sent: deque[_Sent] = deque()
         try:
             while sent or self._has_more:
-                if self._has_more and sum(each.size for each in sent) < MAX_WAITING_BYTES:
+                if self._has_more and sum(each.size for each in sent) < self.limits.waiting_bytes:
                     sent.append(_Sent(self._take(), self._store, self.lease))
                 await asyncio.wait([sent[0].append], timeout=_SLOW_SECONDS)
                 while sent and sent[0].append.done():
@@ -253,7 +249,7 @@ class EventRecorder:
         """Take nothing more; what was taken is stored first, or left to a store that is away."""
         began = time.monotonic()
         with suppress(TimeoutError):
-            async with asyncio.timeout(SEAL_SECONDS):
+            async with asyncio.timeout(self.limits.seal_seconds):
                 while self._writing is not None and not self._can_be_left(began):
                     await asyncio.wait([self._writing], timeout=_LOOK_SECONDS)
         self._seal()
@@ -263,7 +259,8 @@ class EventRecorder:
         the disk will not take it."""
         if self._store.away is None or self._waiting:
             return False
-        return self._is_kept(self._last_seq) or time.monotonic() - since > SEAL_AWAY_SECONDS
+        waited = time.monotonic() - since
+        return self._is_kept(self._last_seq) or waited > self.limits.seal_away_seconds
 
     def _seal(self) -> None:
         self._sealed = True

@@ -41,6 +41,7 @@ from dragoman.hub.command_inbox import Inbox
 from dragoman.hub.event_readers import News, Tail, watch_all, watch_session
 from dragoman.hub.host_directory import HostDirectory
 from dragoman.hub.host_service import Hosting, Presence
+from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.opener import (
     Move,
     OnReset,
@@ -90,8 +91,10 @@ class Hub:
         home: str | None = None,
         label: str | None = None,
         output_limits: OutputLimits = OutputLimits(),  # noqa: B008 - it cannot change
+        limits: HubLimits | None = None,
     ) -> None:
         self.store = store
+        self.limits = limits or HubLimits()
         self.owner = this_process(label, alone=store.is_local, home=home)
         self.hosts = HostDirectory(store, self.owner, home)
         self.news = News()
@@ -104,9 +107,10 @@ class Hub:
             self.hosts,
             on_stored=self.news.tell,
             output_limits=output_limits,
+            limits=self.limits,
         )
         self._inbox = Inbox(store, self._leases, self._serve)
-        self.lives = Lives(self._opener, self._agents, self._told)
+        self.lives = Lives(self._opener, self._agents, self._told, self.limits)
         self.live = self.lives.running
         """The sessions that run in this process, by their ids."""
         self.chores = Chores(self, self._opener, self._agents)

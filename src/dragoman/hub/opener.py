@@ -30,6 +30,7 @@ from dragoman.hub import commands as c
 from dragoman.hub.agent_pool import AgentPool, Running
 from dragoman.hub.event_recorder import EventRecorder
 from dragoman.hub.host_directory import HostDirectory
+from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running_session import Live
 from dragoman.hub.stored_sessions import state_to_go_on, status_of
 from dragoman.session.facts import EVERYTHING, Offer
@@ -85,7 +86,9 @@ class Opener:
         *,
         on_stored: Callable[[str], None],
         output_limits: OutputLimits,
+        limits: HubLimits,
     ) -> None:
+        self._limits = limits
         self._output_limits = output_limits
         self.left: dict[str, str] = {}
         """Sessions that are ours but do not run here, and why they were cut short: they must be
@@ -336,7 +339,12 @@ class Opener:
         running = await self._agents.use(record.agent, record.cwd, record.offer)
         last_before = record.last_seq
         recording = EventRecorder(
-            self._store, record, lease, on_stored=self._on_stored, behind=running.behind
+            self._store,
+            record,
+            lease,
+            on_stored=self._on_stored,
+            behind=running.behind,
+            limits=self._limits,
         )
         try:
             place = self._place(running, record, recording, history)

@@ -107,7 +107,11 @@ async def prune(hub: Hub, records: list[SessionRecord], retention: Retention) ->
 
 
 async def keep_pruning(
-    hub: Hub, retention: Callable[[], Retention], tell: Callable[[Pruned], None]
+    hub: Hub,
+    retention: Callable[[], Retention],
+    tell: Callable[[Pruned], None],
+    *,
+    pause: float = PRUNE_SECONDS,
 ) -> None:
     """Prune regularly what belongs to this host, as the settings say at that time."""
     while True:
@@ -121,7 +125,7 @@ async def keep_pruning(
             logger.warning("old sessions could not be pruned: %s", error)
         except Exception:
             logger.exception("old sessions could not be pruned")
-        await asyncio.sleep(PRUNE_SECONDS)
+        await asyncio.sleep(pause)
 
 
 def in_words(pruned: Pruned) -> str:

@@ -43,10 +43,6 @@ from dragoman.store.records import SessionChange
 
 logger = logging.getLogger("dragoman.hub")
 
-MAX_QUEUED = 64
-MAX_QUEUED_BYTES = 64 << 20
-"""No prompt is queued while so many wait, or so much: each is kept, and is part of every answer."""
-
 _CLOSE_SECONDS = 5.0
 _TITLE_SECONDS = 5.0
 """How long an agent may take to close a session whose turn it did not stop."""
@@ -67,6 +63,7 @@ class Live:
     ) -> None:
         self.record = recording.record
         self.recording = recording
+        self.limits = recording.limits
         self.running = running
         self.session = session
         self.used_at = time.monotonic()
@@ -284,11 +281,12 @@ class Live:
     def _check_queue(self, waiting: Iterable[Turn]) -> None:
         """Whether there is room for one more. Raises CommandRefused."""
         sizes = [len(msgspec.json.encode(turn.content)) for turn in waiting]
-        if len(sizes) < MAX_QUEUED and sum(sizes) < MAX_QUEUED_BYTES:
+        most = self.limits
+        if len(sizes) < most.queued_prompts and sum(sizes) < most.queued_bytes:
             return
         sentence = (
             f"the queue is full: {len(sizes)} prompts with {sum(sizes):,} bytes wait; the limit is "
-            f"{MAX_QUEUED} prompts or {MAX_QUEUED_BYTES >> 20} MiB; wait, or drop some"
+            f"{most.queued_prompts} prompts or {most.queued_bytes >> 20} MiB; wait, or drop some"
         )
         raise CommandRefused(self.id, "queue_full", sentence)
 

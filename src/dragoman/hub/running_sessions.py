@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 from dragoman.errors import ConnectionClosed, DragomanError, LeaseLost, StoreError
 from dragoman.hub.agent_pool import AgentPool
+from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.opener import NOT_RECORDED, Opener, Way
 from dragoman.hub.running_session import Live
 from dragoman.process.freed_memory import give_back
@@ -26,8 +27,6 @@ logger = logging.getLogger("dragoman.hub")
 
 _LONG = 10_000
 """Events of a session that leaves much memory behind."""
-_CANCEL_SECONDS = 5.0
-"""How long an agent may take to stop a turn when the session is put down or cut off."""
 _STOPPED = "the turn was cancelled because the process that ran the session was stopped"
 
 
@@ -35,7 +34,14 @@ class Lives:
     """The live sessions of one hub. `tell` is called with the id of a session that starts here, or
     fails to continue."""
 
-    def __init__(self, opener: Opener, agents: AgentPool, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        opener: Opener,
+        agents: AgentPool,
+        tell: Callable[[str], None],
+        limits: HubLimits,
+    ) -> None:
+        self._limits = limits
         self.running: dict[str, Live] = {}
         self.failures: dict[str, DragomanError] = {}
         """Why a session that ran here no longer does, when the store did not take it."""
@@ -170,7 +176,9 @@ class Lives:
         try:
             await asyncio.gather(*map(_settle, lives))
             # What an agent holds up continues once that has ended.
-            await _finished(*self._leaving.values(), *self._beginning, timeout=_CANCEL_SECONDS)
+            await _finished(
+                *self._leaving.values(), *self._beginning, timeout=self._limits.cancel_seconds
+            )
         finally:
             await self._agents.aclose()
             await _finished(*self._leaving.values(), *self._beginning)
@@ -182,7 +190,7 @@ async def _settle(live: Live) -> None:
     if live.session.busy and not live.session.queued and not live.session.holds_back:
         live.session.log.record(e.Notice(_STOPPED, severity="warning", source="client"))
         with suppress(DragomanError, TimeoutError):
-            async with asyncio.timeout(_CANCEL_SECONDS):
+            async with asyncio.timeout(live.limits.cancel_seconds):
                 await live.session.cancel()
     await live.detach(ConnectionClosed("the process that ran the session was closed"))
 
@@ -199,9 +207,9 @@ async def _cut_off(live: Live, error: DragomanError) -> None:
 async def _has_stopped(live: Live) -> bool:
     """Whether the agent has stopped working for a session whose turn was cancelled; one that
     continues is asked to close it, if it can."""
-    if await live.session.has_stopped(_CANCEL_SECONDS):
+    if await live.session.has_stopped(live.limits.cancel_seconds):
         return True
-    return await live.session.stop_by_closing(_CANCEL_SECONDS)
+    return await live.session.stop_by_closing(live.limits.cancel_seconds)
 
 
 def _reason(error: DragomanError) -> str:

@@ -18,13 +18,14 @@ from dragoman.store.base import Rules, Store
 from dragoman.store.outage import Outbox
 from dragoman.store.records import SessionFilter
 from dragoman.store.sqlite import inbox
-from dragoman.store.sqlite.database import BUSY_SECONDS, FILE_NAME, Database, lost, prepare
+from dragoman.store.sqlite.database import FILE_NAME, Database, lost, prepare
 from dragoman.store.sqlite.mirror import DIRECTORY, Mirror, all_mirrors
 from dragoman.store.sqlite.recovery import check as faults_of_sqlite
 from dragoman.store.sqlite.rules import SqliteRules
 from dragoman.store.sqlite.sessions import has_deleted
 from dragoman.store.sqlite.store import STORE_ID, SqliteStore
 from dragoman.store.sqlite.tables import migrate
+from dragoman.store.store_limits import StoreLimits
 
 WAIT_SECONDS = 60.0
 """How long a server waits at its start for a database that is not there yet."""
@@ -42,10 +43,10 @@ async def open_default() -> Store:
     return await open_address(address)
 
 
-async def open_when_there(tell: Callable[[str], None]) -> Store:
+async def open_when_there(tell: Callable[[str], None], wait_seconds: float = WAIT_SECONDS) -> Store:
     """The same for a server, which may start before its database does: that is waited for, and
     `tell` is called with a sentence. Raises StoreError."""
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + wait_seconds
     is_told = False
     while True:
         try:
@@ -54,10 +55,10 @@ async def open_when_there(tell: Callable[[str], None]) -> Store:
             if store_address() is None:
                 raise  # a file that cannot be opened now waits for a person
             if time.monotonic() > deadline:
-                reason = f"{error.reason}; given up after {WAIT_SECONDS:.0f} s"
+                reason = f"{error.reason}; given up after {wait_seconds:.0f} s"
                 raise StoreAway(error.place, reason) from error
             if not is_told:
-                tell(f"{error}; retrying for up to {WAIT_SECONDS:.0f} s")
+                tell(f"{error}; retrying for up to {wait_seconds:.0f} s")
                 is_told = True
             await asyncio.sleep(_AGAIN_SECONDS)
 
@@ -92,26 +93,26 @@ def must_have_driver() -> None:
         raise StoreError("the PostgreSQL store", reason) from error
 
 
-async def open_store(directory: Path | None) -> SqliteStore:
+async def open_store(directory: Path | None, limits: StoreLimits | None = None) -> SqliteStore:
     """The store in a directory, or with None one in memory that is gone when it is closed.
 
     Raises StoreError; StoreCorrupt when the database is damaged, or lost.
     """
     if directory is None:
-        return SqliteStore(_current(None), None, SqliteRules(None), None)
+        return SqliteStore(_current(None, limits), None, SqliteRules(None), None)
     path = prepare(directory)
-    db, rules, home = _current(path), SqliteRules(path), Path(path).parent
+    db, rules, home = _current(path, limits), SqliteRules(path), Path(path).parent
     try:
         is_cut_short, has_left = has_deleted(db), inbox.has_left(db)
         outbox = Outbox(home, STORE_ID)
-        store = SqliteStore(db, path, rules, Mirror(home / DIRECTORY, path), outbox)
+        store = SqliteStore(db, path, rules, Mirror(home / DIRECTORY, path, db.limits), outbox)
     except BaseException:
         rules.close()
         db.close()
         raise
     # One that is locked for longer is opened anyway, and this continues in the background.
     with suppress(TimeoutError):
-        async with asyncio.timeout(BUSY_SECONDS):
+        async with asyncio.timeout(db.limits.busy_seconds):
             await store.deliver_left()
     if is_cut_short:
         await store.purge()
@@ -142,8 +143,8 @@ def open_rules(directory: Path) -> SqliteRules:
     return SqliteRules(path)
 
 
-def _current(path: str | None) -> Database:
-    db = Database(path)
+def _current(path: str | None, limits: StoreLimits | None = None) -> Database:
+    db = Database(path, limits=limits)
     try:
         migrate(db, None if path is None else partial(_must_be_first, path))
     except BaseException:

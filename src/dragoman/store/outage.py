@@ -23,11 +23,9 @@ from dragoman.data_directory import make_private
 from dragoman.errors import DragomanError, StoreAway, StoreCorrupt, StoreError, StoreFull
 from dragoman.store.records import Batch, Lease
 from dragoman.store.sqlite.database import Database, prepare
+from dragoman.store.store_limits import StoreLimits
 
 logger = logging.getLogger("dragoman.store")
-
-PATIENCE_SECONDS = 5.0
-"""While a database is unavailable for longer, calls that can be repeated fail at once."""
 
 _DELAYED = (
     "running turns continue, but are stored and shown only once it is back; nothing new starts "
@@ -39,8 +37,9 @@ class Outage:
     """The state of an outage. `cannot` is its message for people, unless the disk is full; by
     default, the reason."""
 
-    def __init__(self, place: str, cannot: str = "") -> None:
+    def __init__(self, place: str, cannot: str = "", *, limits: StoreLimits | None = None) -> None:
         self.place = place
+        self._limits = limits or StoreLimits()
         self._cannot = cannot
         self._error = StoreAway(place, cannot)
         self._since: float | None = None
@@ -68,12 +67,12 @@ class Outage:
 
     @property
     def is_long(self) -> bool:
-        return self.seconds > PATIENCE_SECONDS
+        return self.seconds > self._limits.outage_seconds
 
     def is_too_long(self, since: float) -> bool:
         """For a caller that has waited since then: an outage may begin repeatedly while some
         connections come back and others do not."""
-        return self.is_long or time.monotonic() - since > PATIENCE_SECONDS
+        return self.is_long or time.monotonic() - since > self._limits.outage_seconds
 
     def begins(self, error: StoreAway) -> None:
         self._error = error

@@ -16,11 +16,14 @@ from dragoman.store.base import Store
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.store import PostgresStore, open_postgres
+from dragoman.store.store_limits import StoreLimits
 
 
 @asynccontextmanager
-async def opened(address: str, directory: Path) -> AsyncGenerator[PostgresStore]:
-    store = await open_postgres(address, directory)
+async def opened(
+    address: str, directory: Path, limits: StoreLimits | None = None
+) -> AsyncGenerator[PostgresStore]:
+    store = await open_postgres(address, directory, limits)
     try:
         yield store
     finally:

@@ -27,6 +27,7 @@ from dragoman.data_directory import home_id
 from dragoman.errors import StoreAway, StoreError
 from dragoman.store.postgres.store import CONNECTIONS
 from dragoman.store.records import Said
+from dragoman.store.store_limits import StoreLimits
 from dragoman.testing import ScriptedAgent
 
 
@@ -99,14 +100,13 @@ async def test_with_no_connection_left_the_first_one_is_refused_in_a_sentence(
 
 
 async def test_one_that_is_lost_and_does_not_come_back_is_an_outage_after_the_same_patience(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """Also while other connections come back, and say that the database is there."""
-    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.3)
     address = empty_database()
     await made(address, tmp_path)
     with least_role(address, connections=CONNECTIONS) as limited:
-        async with opened(limited, tmp_path) as store:
+        async with opened(limited, tmp_path, StoreLimits(outage_seconds=0.3)) as store:
             await store.hold()
 
             async def others_come_and_go() -> None:

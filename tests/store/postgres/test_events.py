@@ -19,6 +19,7 @@ from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.records import Lease, Snapshot
+from dragoman.store.store_limits import StoreLimits
 
 COUNT = 25
 
@@ -31,7 +32,11 @@ async def copied(
     """What a copy of 25 events has, ten at a time: before the second ten another host, whose the
     source is, does something."""
     address, original, calls = empty_database(), events.copy_some, list[int]()
-    async with opened(address, folder / "a") as store, opened(address, folder / "b") as other:
+    limits = StoreLimits(copy_events=10)
+    async with (
+        opened(address, folder / "a", limits) as store,
+        opened(address, folder / "b") as other,
+    ):
         lease = await begin(other)
         await other.append(lease, batch(1, COUNT))
         await other.save_snapshot(lease, Snapshot(COUNT, b"state"))
@@ -43,7 +48,6 @@ async def copied(
                     await happens(other, lease)
             return await original(db, **given)
 
-        monkeypatch.setattr(events, "COPY_EVENTS", 10)
         monkeypatch.setattr(events, "copy_some", copy_some)
         last = await store.copy_events("s", await begin(store, "copy", YOU))
         found = await whole(store, "copy")
@@ -93,11 +97,10 @@ async def test_large_events_are_copied_few_at_a_time(
         return calls[-1]
 
     monkeypatch.setattr(events, "copy_some", copy_some)
-    async with opened(empty_database(), tmp_path) as store:
+    limits = StoreLimits(read_bytes=len(body(1)) * 2)
+    async with opened(empty_database(), tmp_path, limits) as store:
         await store.append(await begin(store), batch(1, 5))
-        with monkeypatch.context() as patch:
-            patch.setattr(events.limits, "MAX_BYTES", len(body(1)) * 2)
-            assert await store.copy_events("s", await begin(store, "copy")) == 5
+        assert await store.copy_events("s", await begin(store, "copy")) == 5
         assert calls == [True, True, False]
         assert len(await whole(store, "copy")) == 5
 

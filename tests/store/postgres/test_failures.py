@@ -18,6 +18,7 @@ from support.postgres import empty_database
 from dragoman.errors import RowDuplicate, RowRefused, StoreAway, StoreCorrupt, StoreError, StoreFull
 from dragoman.store.postgres.database import MEANINGS, meaning, store_error
 from dragoman.store.records import Batch
+from dragoman.store.store_limits import StoreLimits
 
 BUSY = psycopg.OperationalError("cannot exit pipeline mode while busy")
 
@@ -140,11 +141,10 @@ async def test_what_is_not_said_of_one_event_is_an_outage_and_costs_nothing(
 
 
 async def test_other_things_are_refused_while_it_is_full_with_that_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.3)
     address = empty_database()
-    async with opened(address, tmp_path) as store:
+    async with opened(address, tmp_path, StoreLimits(outage_seconds=0.3)) as store:
         lease = await begin(store)
         with refusing(address, "53100"):
             appended = asyncio.create_task(store.append(lease, batch(1)))

@@ -15,10 +15,11 @@ from store.stores import ME, YOU, acquire, batch, begin, body, record, whole
 from support.postgres import bare_database, empty_database
 
 from dragoman.errors import LeaseLost, StoreError
-from dragoman.store.postgres import news, owners, tables
+from dragoman.store.postgres import owners, tables
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.store import PostgresStore, open_postgres
 from dragoman.store.records import Lease, Snapshot, StoredEvent
+from dragoman.store.store_limits import StoreLimits
 
 
 async def follow(store: PostgresStore, count: int) -> list[StoredEvent]:
@@ -152,12 +153,12 @@ async def test_a_host_that_stops_in_a_commit_is_cut_off_by_those_who_wait(tmp_pa
         assert another_program.execute("SELECT count(*) FROM mine").fetchone() == (1,)
 
 
-async def test_another_hosts_write_wakes_long_before_the_poll(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(news, "POLL_SECONDS", 3600.0)
-    address = empty_database()
-    async with opened(address, tmp_path / "a") as store, opened(address, tmp_path / "b") as other:
+async def test_another_hosts_write_wakes_long_before_the_poll(tmp_path: Path) -> None:
+    address, limits = empty_database(), StoreLimits(news_seconds=3600.0)
+    async with (
+        opened(address, tmp_path / "a", limits) as store,
+        opened(address, tmp_path / "b", limits) as other,
+    ):
         woken: list[int] = []
         end = store.on_change(lambda: woken.append(1))
         await until(lambda: bool(woken))  # it listens now
@@ -169,12 +170,9 @@ async def test_another_hosts_write_wakes_long_before_the_poll(
         end()
 
 
-async def test_a_hint_that_was_lost_is_made_up_for_by_the_poll(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(news, "POLL_SECONDS", 0.05)
+async def test_a_hint_that_was_lost_is_made_up_for_by_the_poll(tmp_path: Path) -> None:
     address = empty_database()
-    async with opened(address, tmp_path) as store:
+    async with opened(address, tmp_path, StoreLimits(news_seconds=0.05)) as store:
         woken: list[int] = []
         store.on_change(lambda: woken.append(1))
         await until(lambda: len(woken) > 1)

@@ -17,11 +17,11 @@ from dragoman.data_directory import home_id
 from dragoman.errors import StoreAway, StoreCorrupt, StoreError
 from dragoman.host.rules.policy import StoredRule
 from dragoman.host.rules.rule import Rule
-from dragoman.store.postgres import news, writer
 from dragoman.store.postgres import rules as rules_module
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.rules import KeptRules
 from dragoman.store.postgres.store import PostgresStore
+from dragoman.store.store_limits import StoreLimits
 
 
 def rule(rule_id: str) -> Rule:
@@ -89,9 +89,8 @@ async def test_they_are_there_from_the_first_decision_on(tmp_path: Path) -> None
 async def test_news_is_heard_long_before_the_next_look_and_decisions_cost_no_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(news, "POLL_SECONDS", 3600.0)
     address = empty_database()
-    async with opened(address, tmp_path) as store:
+    async with opened(address, tmp_path, StoreLimits(news_seconds=3600.0)) as store:
         await asyncio.to_thread(store.rules.add, rule("r1"))
         await listening(store)
         reads = counted_reads(monkeypatch)
@@ -123,11 +122,10 @@ def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 async def test_a_change_that_nobody_was_told_of_is_found_without_a_listener(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(news, "POLL_SECONDS", 0.05)
     address = empty_database()
-    async with opened(address, tmp_path) as store:
+    async with opened(address, tmp_path, StoreLimits(news_seconds=0.05)) as store:
         await asyncio.to_thread(store.rules.add, rule("r1"))
         with psycopg.connect(address, autocommit=True) as silent:
             silent.execute("DELETE FROM dragoman.rules")
@@ -173,13 +171,10 @@ async def test_while_the_database_does_not_get_to_it_those_last_known_hold(
 CANCEL = "SELECT pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted"
 
 
-async def test_a_read_that_failed_once_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(news, "POLL_SECONDS", 3600.0)
+async def test_a_read_that_failed_once_is_tried_again(tmp_path: Path) -> None:
     address = empty_database()
     with psycopg.connect(address, autocommit=True) as other:
-        async with opened(address, tmp_path) as store:
+        async with opened(address, tmp_path, StoreLimits(news_seconds=3600.0)) as store:
             await asyncio.to_thread(store.rules.add, rule("r1"))
             other.execute("ALTER TABLE dragoman.rules RENAME TO elsewhere")
             try:
@@ -247,11 +242,10 @@ async def test_nobody_sees_an_answer_before_its_rule_is_stored(tmp_path: Path) -
 
 
 async def test_a_rule_that_is_lost_with_the_process_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(writer, "CLOSE_SECONDS", 0.1)
     async with cable_to(empty_database()) as cable:
-        async with opened(cable.address, tmp_path) as store:
+        async with opened(cable.address, tmp_path, StoreLimits(close_seconds=0.1)) as store:
             cable.cut()
             store.rules.add(rule("r1"))
             await until(lambda: store.outage.is_on)

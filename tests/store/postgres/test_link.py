@@ -15,6 +15,7 @@ from dragoman.store.postgres import link
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.link import Link
+from dragoman.store.store_limits import StoreLimits
 
 
 async def fails(db: Database) -> None:
@@ -23,11 +24,10 @@ async def fails(db: Database) -> None:
 
 @pytest.mark.parametrize("reads_within", [None, 1.0])
 async def test_one_that_nobody_uses_any_more_comes_back_and_ends_the_outage(
-    monkeypatch: pytest.MonkeyPatch, reads_within: float | None
+    reads_within: float | None,
 ) -> None:
-    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.1)
     async with cable_to(empty_database()) as cable:
-        outage = Outage("here")
+        outage = Outage("here", limits=StoreLimits(outage_seconds=0.1))
         lost = Link(Address(cable.address), outage, reads_within=reads_within)
         assert await lost.use(lambda db: db.rows("SELECT 1")) == [(1,)]
         cable.cut()
@@ -60,13 +60,10 @@ async def test_one_that_is_closed_meanwhile_does_not_come_back() -> None:
     assert asyncio.all_tasks() == before
 
 
-async def test_what_does_not_answer_is_noticed_long_before_what_may_take_long(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(link, "ANSWER_SECONDS", 0.3)
+async def test_what_does_not_answer_is_noticed_long_before_what_may_take_long() -> None:
     async with cable_to(empty_database()) as cable:
         outage = Outage("here")
-        used = Link(Address(cable.address), outage)
+        used = Link(Address(cable.address, StoreLimits(answer_seconds=0.3)), outage)
         await used.once(lambda db: db.rows("SELECT pg_sleep(0.6)"), is_long=True)
         cable.is_pinched = True
         with pytest.raises(StoreAway):
@@ -76,20 +73,17 @@ async def test_what_does_not_answer_is_noticed_long_before_what_may_take_long(
         await used.aclose()
 
 
-async def test_each_answer_shows_that_the_database_is_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_each_answer_shows_that_the_database_is_there() -> None:
     async def many(db: Database) -> None:
         for _ in range(8):
             await db.rows("SELECT pg_sleep(0.2)")
 
-    monkeypatch.setattr(link, "ANSWER_SECONDS", 1.5)
     outage = Outage("here")
-    used = Link(Address(empty_database()), outage)
+    used = Link(Address(empty_database(), StoreLimits(answer_seconds=1.5)), outage)
     await used.once(many)
     assert not outage.is_on
     await used.aclose()
 
 
 def test_ordinary_work_is_bounded_by_seconds_and_a_read_ends_before_it_counts_as_lost() -> None:
-    assert link.READ_SECONDS < link.ANSWER_SECONDS <= 10.0
+    assert link.READ_SECONDS < StoreLimits().answer_seconds <= 10.0

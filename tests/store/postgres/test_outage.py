@@ -17,10 +17,11 @@ from support.postgres import empty_database, own_server
 
 from dragoman.errors import LeaseLost, SessionOwned, StoreAway, StoreError
 from dragoman.store.outage import Outage
-from dragoman.store.postgres import link, writer
+from dragoman.store.postgres import link
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import Batch, HostRecord, SessionFilter
+from dragoman.store.store_limits import StoreLimits
 
 PROGRAM = Path(__file__).parent / "programs" / "leaver.py"
 
@@ -68,26 +69,29 @@ async def test_other_things_wait_for_a_short_outage(tmp_path: Path) -> None:
 
 
 async def test_other_things_are_refused_in_a_long_outage_and_then_have_not_happened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    async with cable_to(empty_database()) as cable, opened(cable.address, tmp_path) as store:
+    limits = StoreLimits(outage_seconds=0.1)
+    async with (
+        cable_to(empty_database()) as cable,
+        opened(cable.address, tmp_path, limits) as store,
+    ):
         lease = await begin(store)
         command = await store.send("s", b"x")
         await store.take([lease])
         cable.cut()
         settled = asyncio.create_task(store.settle(command, b"done"))
         appended = asyncio.create_task(store.append(lease, batch(1)))
-        with monkeypatch.context() as patch:
-            patch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.1)
-            for refused in (
-                store.session("s"),
-                store.create_session(record("never")),
-                store.events("s"),
-                store.renew(ME, seconds=60),
-            ):
-                with pytest.raises(StoreAway, match="postgresql://dragoman@127"):
-                    await refused
-            await not_done(settled, appended)
+        for refused in (
+            store.session("s"),
+            store.create_session(record("never")),
+            store.events("s"),
+            store.renew(ME, seconds=60),
+        ):
+            with pytest.raises(StoreAway, match="postgresql://dragoman@127"):
+                await refused
+        await not_done(settled, appended)
+        limits.outage_seconds = StoreLimits().outage_seconds
         cable.mend()
         await asyncio.gather(settled, appended)
         assert (await store.outcome(command)).body == b"done"
@@ -187,13 +191,10 @@ async def test_what_a_killed_process_left_is_delivered_by_the_next_one(tmp_path:
         assert outboxes(tmp_path / "host") == []
 
 
-async def test_one_that_is_closed_meanwhile_leaves_it_to_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer, "CLOSE_SECONDS", 0.1)
+async def test_one_that_is_closed_meanwhile_leaves_it_to_the_next(tmp_path: Path) -> None:
     address = empty_database()
     async with cable_to(address) as cable:
-        async with opened(cable.address, tmp_path) as store:
+        async with opened(cable.address, tmp_path, StoreLimits(close_seconds=0.1)) as store:
             lease = await begin(store)
             cable.cut()
             appended = asyncio.create_task(store.append(lease, batch(1, 4)))
@@ -204,12 +205,14 @@ async def test_one_that_is_closed_meanwhile_leaves_it_to_the_next(
             assert len(await whole(store)) == 4
 
 
-async def test_a_network_that_swallows_everything_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with cable_to(empty_database()) as cable, opened(cable.address, tmp_path) as store:
+async def test_a_network_that_swallows_everything_is_noticed(tmp_path: Path) -> None:
+    limits = StoreLimits()
+    async with (
+        cable_to(empty_database()) as cable,
+        opened(cable.address, tmp_path, limits) as store,
+    ):
         lease = await begin(store)
-        monkeypatch.setattr(link, "ANSWER_SECONDS", 0.3)
+        limits.answer_seconds = 0.3
         cable.is_pinched = True
         appended = asyncio.create_task(store.append(lease, batch(1, 3)))
         await until(lambda: store.outage.is_on)
@@ -230,13 +233,11 @@ async def test_a_read_that_takes_too_long_is_given_up_and_is_no_outage() -> None
     await reading.aclose()
 
 
-async def test_a_database_that_can_only_be_read_counts_as_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.5)
+async def test_a_database_that_can_only_be_read_counts_as_away(tmp_path: Path) -> None:
     server = own_server()
     try:
-        async with opened(server.address(), tmp_path) as store:
+        limits = StoreLimits(outage_seconds=0.5)
+        async with opened(server.address(), tmp_path, limits) as store:
             lease = await begin(store)
             with psycopg.connect(server.address(), autocommit=True) as connection:
                 connection.execute("ALTER ROLE CURRENT_USER SET default_transaction_read_only = on")

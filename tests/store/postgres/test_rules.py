@@ -12,12 +12,12 @@ from support.postgres import bare_database, empty_database, own_server
 
 from dragoman.errors import StoreAway, StoreError
 from dragoman.host.rules.rule import Rule
-from dragoman.store.postgres import rules as alone
 from dragoman.store.postgres import tables
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.rules import PostgresRules
 from dragoman.store.postgres.tables import migrate
+from dragoman.store.store_limits import StoreLimits
 
 
 def rule(rule_id: str) -> Rule:
@@ -43,16 +43,14 @@ def test_the_last_ones_known_hold_while_the_database_is_away() -> None:
         server.remove()
 
 
-async def test_a_database_that_does_not_answer_is_waited_for_some_seconds_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    address = empty_database()
+async def test_a_database_that_does_not_answer_is_waited_for_some_seconds_only() -> None:
+    address, limits = empty_database(), StoreLimits()
     await made(address)
     async with cable_to(address) as cable:
-        rules = PostgresRules(Address(f"{cable.address}&connect_timeout=2"), "a")
+        rules = PostgresRules(Address(f"{cable.address}&connect_timeout=2", limits), "a")
         await asyncio.to_thread(rules.add, rule("r1"))
         known = await asyncio.to_thread(rules.load)
-        monkeypatch.setattr(alone, "ANSWER_SECONDS", 0.3)
+        limits.answer_seconds = 0.3
         cable.is_pinched = True
         assert await asyncio.to_thread(rules.load) == known
         with pytest.raises(StoreAway):

@@ -17,6 +17,7 @@ from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.records import Hit
 from dragoman.store.sqlite.search import RANKED
+from dragoman.store.store_limits import StoreLimits
 
 
 async def slow(db: Database, text: str, limit: int) -> list[Hit]:
@@ -27,9 +28,8 @@ async def slow(db: Database, text: str, limit: int) -> list[Hit]:
 async def test_nobody_waits_for_a_search_and_it_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stores, "SEARCH_SECONDS", 2.0)
     monkeypatch.setattr(stores, "search", slow)
-    async with opened(empty_database(), tmp_path) as store:
+    async with opened(empty_database(), tmp_path, StoreLimits(search_seconds=2.0)) as store:
         await store.create_session(record())
         searching = asyncio.create_task(store.search("word"))
         await asyncio.sleep(0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dragoman.store.open import open_store
 from dragoman.store.records import Batch, Owner
-from dragoman.store.sqlite import writer
+from dragoman.store.store_limits import StoreLimits
 
 ME = Owner("me", "machine", 1, "today", "here")
 
@@ -20,8 +20,7 @@ def say(word: str) -> None:
 
 
 async def main() -> None:
-    writer.LOCKED_SECONDS = 0.1
-    store = await open_store(Path(sys.argv[1]))
+    store = await open_store(Path(sys.argv[1]), StoreLimits(locked_seconds=0.1))
     lease = await store.acquire("s", ME, seconds=60, gone=lambda _: None)
     await store.append(lease, Batch(first_seq=1, events=[b'{"seq":1}']))
     say("ready")

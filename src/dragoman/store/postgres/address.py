@@ -8,6 +8,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from dragoman.errors import StoreError
+from dragoman.store.store_limits import StoreLimits
 
 CONNECT_SECONDS = 5
 # A network that is cut must be noticed by both sides within seconds, not within hours.
@@ -23,9 +24,11 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class Address:
-    """`shown` is for people, `conninfo` for the driver alone. Raises StoreError."""
+    """`shown` is for people, `conninfo` for the driver alone; `limits` are for whoever uses it.
+    Raises StoreError."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, limits: StoreLimits | None = None) -> None:
+        self.limits = limits or StoreLimits()
         try:
             given = conninfo_to_dict(address)
         except psycopg.Error:

@@ -59,6 +59,7 @@ class Database:
 
     def __init__(self, connection: psycopg.AsyncConnection[TupleRow], address: Address) -> None:
         self.place = address.shown
+        self.limits = address.limits
         self.connection = connection
         self.pid = 0
         """Of the server's process for it, as the server says."""

@@ -27,7 +27,6 @@ from dragoman.store.postgres.database import CHANNEL, Database
 from dragoman.store.postgres.search import storable, vector
 from dragoman.store.postgres.sessions import change_records, key_of
 from dragoman.store.records import Batch, Lease, Said, SessionTip, Snapshot, StoredEvent
-from dragoman.store.sqlite import events as limits
 
 _SOME = """
 SELECT position, id, seq, body FROM (
@@ -89,7 +88,6 @@ SELECT %s, seq, body FROM snapshots WHERE session = %s AND seq <= %s
 ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body
 """
 HEAD = "SELECT position FROM head"
-COPY_EVENTS = 2000
 _TOGETHER = 10
 """Sessions whose events are asked for in one round trip."""
 
@@ -108,19 +106,19 @@ async def events(db: Database, all_wanted: Sequence[WantedEvents]) -> list[list[
     for first in range(0, len(all_wanted), _TOGETHER):
         async with db.together():
             asked = [
-                await db.ask(_EVENTS, _range(wanted))
+                await db.ask(_EVENTS, _range(wanted, db.limits.read_bytes))
                 for wanted in all_wanted[first : first + _TOGETHER]
             ]
         found += [[StoredEvent(*row) for row in await each.fetchall()] for each in asked]
     return found
 
 
-def _range(wanted: WantedEvents) -> tuple[str, str, int, int, int]:
+def _range(wanted: WantedEvents, most: int) -> tuple[str, str, int, int, int]:
     # The driver has these as numbers of 64 bits.
     after = max(wanted.after, 0)
     last = after + min(wanted.limit, 2**31)
     session_id = storable(wanted.session_id)
-    return session_id, session_id, after, last, limits.MAX_BYTES
+    return session_id, session_id, after, last, most
 
 
 async def further(db: Database, all_wanted: Sequence[WantedEvents]) -> set[int]:
@@ -131,7 +129,7 @@ async def further(db: Database, all_wanted: Sequence[WantedEvents]) -> set[int]:
 
 
 async def all_events(db: Database, after: int, limit: int) -> list[StoredEvent]:
-    rows = await db.rows(_ALL_EVENTS, (after, limit, limits.MAX_BYTES))
+    rows = await db.rows(_ALL_EVENTS, (after, limit, db.limits.read_bytes))
     return [StoredEvent(*row) for row in rows]
 
 
@@ -166,7 +164,13 @@ async def copy_some(db: Database, source: str, lease: Lease, last: int) -> bool:
     so what refers to it still does. Raises UnknownSession when the source is deleted meanwhile."""
     target, origin = await fenced(db, lease), await key_of(db, source)
     after = target.last_seq
-    asked = (origin, after, min(last, after + COPY_EVENTS), limits.MAX_BYTES, after + 1)
+    asked = (
+        origin,
+        after,
+        min(last, after + db.limits.copy_events),
+        db.limits.read_bytes,
+        after + 1,
+    )
     upto = (await db.rows(_NEXT, asked))[0][0] if after < last else after
     if upto is None:
         raise UnknownSession(source)

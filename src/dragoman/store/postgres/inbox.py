@@ -13,7 +13,7 @@ from dragoman.store.postgres.events import LOCKED
 from dragoman.store.postgres.owners import RUN_OUT
 from dragoman.store.postgres.search import storable
 from dragoman.store.records import Lease, Outcome, StoredCommand
-from dragoman.store.sqlite import inbox as limits
+from dragoman.store.store_limits import StoreLimits
 
 _SEND = """
 INSERT INTO commands (session, body, host)
@@ -84,13 +84,13 @@ async def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:
     return [lease for lease in leases if lease.session_id in waiting] if waiting else []
 
 
-def take(leases: Sequence[Lease]) -> Plan[list[StoredCommand]]:
+def take(leases: Sequence[Lease], limits: StoreLimits) -> Plan[list[StoredCommand]]:
     """An expired lease gets nothing: that is for the later owner. Sessions are
     locked first, so that none of them changes hands meanwhile."""
     ids = [storable(lease.session_id) for lease in leases]
     held = (ids, [lease.epoch for lease in leases], [lease.owner_id for lease in leases])
     first = [
-        (_FORGET_WAITING, (limits.KEEP_WAITING_SECONDS,)),
+        (_FORGET_WAITING, (limits.command_seconds,)),
         (LOCKED, (ids,)),
         (_TAKE, held),
     ]
@@ -101,22 +101,22 @@ def withdraw(command_id: int) -> Plan[bool]:
     return Plan([(_WITHDRAW, (command_id,))], lambda answers: (bool(answers[0]), ()))
 
 
-def settle(command_id: int, body: bytes) -> Plan[None]:
-    values = (limits.KEEP_OUTCOMES_SECONDS, body, command_id)
+def settle(command_id: int, body: bytes, limits: StoreLimits) -> Plan[None]:
+    values = (limits.outcome_seconds, body, command_id)
     return Plan([(_SETTLE, values)], lambda _: (None, ()), repeatable=True)
 
 
 async def has_left(db: Database) -> bool:
     """Whether there are commands that nobody waits for, and nobody will settle."""
-    return await db.row(f"SELECT 1 {_LEFT} LIMIT 1", _long_ago()) is not None
+    return await db.row(f"SELECT 1 {_LEFT} LIMIT 1", _long_ago(db)) is not None
 
 
 async def forget_left(db: Database) -> None:
-    await db.run(f"DELETE {_LEFT}", _long_ago())
+    await db.run(f"DELETE {_LEFT}", _long_ago(db))
 
 
-def _long_ago() -> tuple[float, float]:
-    return limits.KEEP_OUTCOMES_SECONDS, limits.KEEP_WAITING_SECONDS
+def _long_ago(db: Database) -> tuple[float, float]:
+    return db.limits.outcome_seconds, db.limits.command_seconds
 
 
 async def outcome(db: Database, command_id: int) -> Outcome:

@@ -16,13 +16,13 @@ from dragoman.errors import StoreAway, StoreError
 from dragoman.store.outage import Outage
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
+from dragoman.store.store_limits import StoreLimits
 
 T = TypeVar("T")
 
-ANSWER_SECONDS = 10.0
-"""After that long without an answer a connection is taken for dead, …"""
 WORK_SECONDS = 60.0
-"""… or after that long where there is much to be done, or to be carried."""
+"""After that long without an answer a connection is taken for dead where there is much to be done,
+or to be carried."""
 READ_SECONDS = 9.0
 """After that long a read is given up."""
 _FIRST_PAUSE = 0.05
@@ -66,6 +66,10 @@ class Link:
         return await asyncio.shield(task)
 
     @property
+    def limits(self) -> StoreLimits:
+        return self._address.limits
+
+    @property
     def is_open(self) -> bool:
         return self._db is not None
 
@@ -101,7 +105,7 @@ class Link:
         async with self._lock:
             db = await self._connected()
             try:
-                with db.within(WORK_SECONDS if is_long else ANSWER_SECONDS):
+                with db.within(WORK_SECONDS if is_long else self.limits.answer_seconds):
                     return await work(db)
             except StoreAway as error:
                 # A full disk lets us in and answers: only what is written shows that there is room.

@@ -17,7 +17,6 @@ from dragoman.errors import StoreError
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import CHANNEL, Database, lost
 
-POLL_SECONDS = 5.0
 RULES = "rules"
 """What a notification says when rules have changed; when there are events it says nothing."""
 _COMMANDS, _FREED = "commands ", "freed "
@@ -131,7 +130,7 @@ class StoreNews:
 
     async def _poll(self) -> None:
         while True:
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(self._address.limits.news_seconds)
             self.tell()
 
     async def _listen(self) -> None:
@@ -156,12 +155,12 @@ class StoreNews:
         self.tell()
         while True:
             await self._hear_for_a_while(db)
-            with db.within(POLL_SECONDS):
+            with db.within(self._address.limits.news_seconds):
                 await db.run("SELECT 1")
 
     async def _hear_for_a_while(self, db: Database) -> None:
         try:
-            async for notice in db.connection.notifies(timeout=POLL_SECONDS):
+            async for notice in db.connection.notifies(timeout=self._address.limits.news_seconds):
                 if notice.payload == RULES:
                     self._heard_of_rules()
                 if self._is_own(notice.pid):

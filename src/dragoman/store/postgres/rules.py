@@ -27,7 +27,6 @@ from dragoman.errors import StoreAway, StoreCorrupt, StoreError
 from dragoman.host.rules.policy import StoredRule
 from dragoman.host.rules.rule import Rule
 from dragoman.store.outage import Outage
-from dragoman.store.postgres import news
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import (
     CHANNEL,
@@ -49,8 +48,6 @@ logger = logging.getLogger("dragoman.store")
 T = TypeVar("T")
 _Connection = psycopg.Connection[TupleRow]
 
-ANSWER_SECONDS = 10.0
-"""After that long without an answer the connection is taken for dead."""
 _SETTINGS = f"SET search_path = {SCHEMA}; SET statement_timeout = '9s'"
 _ANY = f"SELECT to_regclass('{SCHEMA}.rules') IS NOT NULL"
 LOAD = "SELECT body, created_at, used_at, home FROM rules ORDER BY place"
@@ -159,7 +156,7 @@ class PostgresRules:
         if connection is None:
             connection = self._connection = self._connected()
         try:
-            with _bounded(connection):
+            with _bounded(connection, self._address.limits.answer_seconds):
                 return work(connection)
         except (psycopg.Error, OSError) as error:
             failed = (lost if connection.closed else store_error)(place, error)
@@ -173,7 +170,7 @@ class PostgresRules:
         except psycopg.Error as error:
             raise connect_error(self._address.shown, error) from None
         try:
-            with _bounded(connection):
+            with _bounded(connection, self._address.limits.answer_seconds):
                 connection.execute(_SETTINGS)
         except psycopg.Error as error:
             connection.close()
@@ -187,9 +184,9 @@ class PostgresRules:
 
 
 @contextmanager
-def _bounded(connection: _Connection) -> Generator[None]:
+def _bounded(connection: _Connection, seconds: float) -> Generator[None]:
     """The server has bounds of its own; this one is for a server that does not answer at all."""
-    timer = threading.Timer(ANSWER_SECONDS, cut, (connection,))
+    timer = threading.Timer(seconds, cut, (connection,))
     timer.daemon = True
     timer.start()
     try:
@@ -251,7 +248,7 @@ class KeptRules:
     async def _keep_up(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(news.POLL_SECONDS):
+                async with asyncio.timeout(self._reading.limits.news_seconds):
                     await self._may_be_old.wait()
             try:
                 await self.read()

@@ -44,6 +44,7 @@ from dragoman.store.records import (
     StoredCommand,
     StoredEvent,
 )
+from dragoman.store.store_limits import StoreLimits
 
 T = TypeVar("T")
 
@@ -51,8 +52,6 @@ CONNECTIONS = 5
 """What a host holds from its start to its end."""
 _ROOM_PAUSES = (0.1, 0.3, 0.6)
 """Between tries to have them all: what was closed just now still counts for a moment."""
-SEARCH_SECONDS = 5.0
-"""After that long a search is given up: it takes the database's time from all others."""
 _NEVER = 2**62
 """No event has such a number; a cursor may have any."""
 
@@ -61,11 +60,12 @@ class PostgresStore:
     """Made by `open_postgres`, for the loop that runs then; `db` is its first connection."""
 
     def __init__(self, address: Address, db: Database, outbox: Outbox, home: str) -> None:
-        self.outage = Outage(address.shown, "the database cannot be reached")
+        self._limits = address.limits
+        self.outage = Outage(address.shown, "the database cannot be reached", limits=self._limits)
         self._writing = Link(address, self.outage, db)
         self._reading = Link(address, self.outage, reads_within=READ_SECONDS)
         self._following = Link(address, self.outage, reads_within=READ_SECONDS)
-        self._searching = Link(address, self.outage, reads_within=SEARCH_SECONDS)
+        self._searching = Link(address, self.outage, reads_within=self._limits.search_seconds)
         self._links = (self._writing, self._reading, self._following, self._searching)
         self._writer = StoreWriter(self._writing, self.outage, outbox)
         self._reader = Reader(self._following)
@@ -267,14 +267,16 @@ class PostgresStore:
     async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[StoredCommand]:
         if not hinted:
             leases = await self._read(partial(inbox.waiting_for, leases=leases))
-        return await self._writer.write(inbox.take(leases), tells=None) if leases else []
+        return (
+            await self._writer.write(inbox.take(leases, self._limits), tells=None) if leases else []
+        )
 
     async def withdraw(self, command_id: int) -> bool:
         return await self._writer.write(inbox.withdraw(command_id), tells=None)
 
     async def settle(self, command_id: int, body: bytes) -> None:
         """Report what was done even when the database is unavailable for long."""
-        await self._writer.write(inbox.settle(command_id, body), lasting=True)
+        await self._writer.write(inbox.settle(command_id, body, self._limits), lasting=True)
 
     async def outcome(self, command_id: int) -> Outcome:
         return await self._read(partial(inbox.outcome, command_id=command_id))
@@ -304,13 +306,15 @@ class PostgresStore:
         return await self._reading.use(work)
 
 
-async def open_postgres(address: str, directory: Path) -> PostgresStore:
+async def open_postgres(
+    address: str, directory: Path, limits: StoreLimits | None = None
+) -> PostgresStore:
     """`directory` is this host's own, for what happens while the database is away; its id is the
     home of the rules that are given here.
 
     Raises StoreError; StoreAway when the database cannot be reached.
     """
-    where, home = Address(address), home_id(directory)
+    where, home = Address(address, limits), home_id(directory)
     db = await Database.connect(where)
     try:
         if db.is_pooled:

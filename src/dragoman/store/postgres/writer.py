@@ -49,8 +49,6 @@ logger = logging.getLogger("dragoman.store")
 
 T = TypeVar("T")
 
-CLOSE_SECONDS = 5.0
-"""How long closing waits for a database that is unavailable."""
 _TRIES = 5
 _LOSSES = 3
 """A job in which the connection is lost so often is given up: it may be what takes too long."""
@@ -364,7 +362,7 @@ class StoreWriter:
         """One step of it: keep what is new, refuse what cannot wait, until the next try."""
         await self._keep()
         self._refuse()
-        if self._is_closing and self._outage.seconds > CLOSE_SECONDS:
+        if self._is_closing and self._outage.seconds > self._link.limits.close_seconds:
             return self._fail(list(self._waiting), self._outage.error())
         self._fresh.clear()
         with suppress(TimeoutError):

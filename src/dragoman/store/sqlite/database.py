@@ -19,11 +19,10 @@ import apsw
 
 from dragoman.data_directory import make_private
 from dragoman.errors import RowDuplicate, RowRefused, StoreAway, StoreCorrupt, StoreError, StoreFull
+from dragoman.store.store_limits import StoreLimits
 
 FILE_NAME = "dragoman.db"
 IN_MEMORY = "the store in memory"
-BUSY_SECONDS = 10.0
-"""How long to wait for another process that is writing."""
 
 # By hand, since the types of apsw are not complete.
 _apsw: Any = apsw
@@ -46,7 +45,14 @@ class Database:
     files stay as they are, byte by byte.
     """
 
-    def __init__(self, path: str | None, *, only_read: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | None,
+        *,
+        only_read: bool = False,
+        limits: StoreLimits | None = None,
+    ) -> None:
+        self.limits = limits or StoreLimits()
         self.place = path or IN_MEMORY
         flags = (_READ if only_read else _WRITE) | apsw.SQLITE_OPEN_NOFOLLOW
         try:
@@ -56,7 +62,7 @@ class Database:
         except apsw.Error as error:
             self._fail(error)
         try:
-            self.wait_for_others(BUSY_SECONDS)
+            self.wait_for_others(self.limits.busy_seconds)
             if not only_read:
                 self._set_up()
         except BaseException:
@@ -137,7 +143,7 @@ class Database:
 
     def _use_wal(self) -> None:
         """SQLite does not wait by itself here, when several processes make one new database."""
-        deadline = time.monotonic() + BUSY_SECONDS
+        deadline = time.monotonic() + self.limits.busy_seconds
         while True:
             try:
                 self._db.execute("PRAGMA journal_mode = WAL")

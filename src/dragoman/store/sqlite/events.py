@@ -17,9 +17,6 @@ from dragoman.store.sqlite import sessions
 from dragoman.store.sqlite.database import Database, blobs, integers, texts
 from dragoman.store.sqlite.sessions import change_records, key_of
 
-MAX_BYTES = 4 * 1024 * 1024
-"""Of events that are read at once; a single larger one is read alone."""
-
 _EVENTS = """
 SELECT e.position, s.id, e.seq, e.body FROM sessions s JOIN events e ON e.session = s.key
 WHERE s.id = ? AND NOT s.deleted AND e.seq > ? AND e.seq <= s.last_seq ORDER BY e.seq LIMIT ?
@@ -59,19 +56,19 @@ SELECT ?, seq, kind, text FROM said WHERE id IN (SELECT value FROM carray(?)) OR
 
 
 def events(db: Database, session_id: str, after: int, limit: int) -> list[StoredEvent]:
-    return _some(db.each(_EVENTS, (session_id, after, limit)))
+    return _some(db, db.each(_EVENTS, (session_id, after, limit)))
 
 
 def all_events(db: Database, after: int, limit: int) -> list[StoredEvent]:
-    return _some(db.each(_ALL_EVENTS, (after, limit)))
+    return _some(db, db.each(_ALL_EVENTS, (after, limit)))
 
 
-def _some(rows: Iterable[tuple[Any, ...]]) -> list[StoredEvent]:
+def _some(db: Database, rows: Iterable[tuple[Any, ...]]) -> list[StoredEvent]:
     found: list[StoredEvent] = []
     size = 0
     for row in rows:
         size += len(row[3])
-        if size > MAX_BYTES and found:
+        if size > db.limits.read_bytes and found:
             break
         found.append(StoredEvent(*row))
     return found
@@ -102,7 +99,7 @@ def copy_some(db: Database, source: str, lease: Lease, last: int) -> bool:
     there are more. The sequence stays the same, so what refers to it still does."""
     target, origin = fenced(db, lease), key_of(db, source)
     after = db.rows(_LAST_COPIED, (target.key,))[0][0]
-    some = sessions.portion(db.each(_WEIGH_EVENTS, (origin, after, last)))
+    some = sessions.portion(db, db.each(_WEIGH_EVENTS, (origin, after, last)))
     if some:
         db.run(_COPY_EVENTS, (target.key, origin, after, some[-1]))
     return bool(some)
@@ -111,7 +108,7 @@ def copy_some(db: Database, source: str, lease: Lease, last: int) -> bool:
 def copy_said(db: Database, source: str, lease: Lease, last: int) -> bool:
     """The same for the texts; when there are no more, the copy is finished."""
     target, origin = fenced(db, lease), key_of(db, source)
-    some = sessions.portion(db.each(_WEIGH_SAID, (origin, last, target.key)))
+    some = sessions.portion(db, db.each(_WEIGH_SAID, (origin, last, target.key)))
     if some:
         db.run(_COPY_SAID, (target.key, integers(some)))
     else:

@@ -13,10 +13,6 @@ from dragoman.store.sqlite.database import Database, integers
 from dragoman.store.sqlite.events import standings
 from dragoman.store.sqlite.sessions import key_of
 
-KEEP_OUTCOMES_SECONDS = 3600.0
-KEEP_WAITING_SECONDS = 600.0
-"""No sender waits that long: to carry it out then would surprise everyone."""
-
 _SEND = "INSERT INTO commands (session, body, sent_at, host) VALUES (?, ?, ?, ?)"
 _CALLS = """
 SELECT c.id, s.id, c.body, c.sent_at FROM commands c JOIN sessions s ON s.key = c.session
@@ -71,7 +67,7 @@ def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:
 
 def take(db: Database, leases: Sequence[Lease]) -> list[StoredCommand]:
     """An expired lease gets nothing: that is for the later owner."""
-    db.run(_FORGET_WAITING, (time.time() - KEEP_WAITING_SECONDS,))
+    db.run(_FORGET_WAITING, (time.time() - db.limits.command_seconds,))
     found = standings(db, [lease.session_id for lease in leases])
     held = {(each.id, each.epoch, each.owner_id): each.key for each in found.values()}
     asked = ((lease.session_id, lease.epoch, lease.owner_id) for lease in leases)
@@ -92,21 +88,21 @@ def withdraw(db: Database, command_id: int) -> bool:
 def settle(db: Database, command_id: int, body: bytes) -> None:
     now = time.time()
     db.run(_SETTLE, (body, now, command_id))
-    db.run(_FORGET, (now - KEEP_OUTCOMES_SECONDS,))
+    db.run(_FORGET, (now - db.limits.outcome_seconds,))
 
 
 def has_left(db: Database) -> bool:
     """Whether there are commands that nobody waits for, and nobody will settle."""
-    return db.row(f"SELECT 1 {_LEFT} LIMIT 1", _long_ago()) is not None
+    return db.row(f"SELECT 1 {_LEFT} LIMIT 1", _long_ago(db)) is not None
 
 
 def forget_left(db: Database) -> None:
-    db.run(f"DELETE {_LEFT}", _long_ago())
+    db.run(f"DELETE {_LEFT}", _long_ago(db))
 
 
-def _long_ago() -> tuple[float, float]:
+def _long_ago(db: Database) -> tuple[float, float]:
     now = time.time()
-    return now - KEEP_OUTCOMES_SECONDS, now - KEEP_WAITING_SECONDS
+    return now - db.limits.outcome_seconds, now - db.limits.command_seconds
 
 
 def outcome(db: Database, command_id: int) -> Outcome:

@@ -25,19 +25,19 @@ from dragoman.store.mirror_lines import event_lines, header_line, is_header, las
 from dragoman.store.records import Batch, SessionRecord
 from dragoman.store.sqlite import sessions
 from dragoman.store.sqlite.database import Database
+from dragoman.store.store_limits import StoreLimits
 
 logger = logging.getLogger("dragoman.store")
 
 PAUSE_SECONDS = 0.05
 """So that a flood is written in large pieces."""
-AGAIN_SECONDS = 2.0
-"""How long after a failure what is behind is tried again, though nothing new happens in it."""
 
 
 class Mirror:
     """`directory` has the files, `database` is the path of the rows."""
 
-    def __init__(self, directory: Path, database: str) -> None:
+    def __init__(self, directory: Path, database: str, limits: StoreLimits) -> None:
+        self._limits = limits
         self._directory = directory
         self._database = database
         self._changed = threading.Condition()
@@ -92,7 +92,7 @@ class Mirror:
         while todo := self._next():
             for session_id, what in todo.items():
                 try:
-                    db = Database(self._database) if db is None else db
+                    db = Database(self._database, limits=self._limits) if db is None else db
                     what(db, session_id)
                     self._behind.discard(session_id)
                 except (OSError, DragomanError) as error:
@@ -110,7 +110,7 @@ class Mirror:
     def _next(self) -> dict[str, Callable[[Database, str], None]]:
         """What there is to do; nothing at the end."""
         with self._changed:
-            again = AGAIN_SECONDS if self._behind else None
+            again = self._limits.mirror_seconds if self._behind else None
             self._changed.wait_for(lambda: self._todo or self._is_closing, timeout=again)
             self._changed.wait_for(lambda: self._is_closing, timeout=PAUSE_SECONDS)
             todo, self._todo = self._todo, {}

@@ -40,7 +40,6 @@ SELECT (SELECT coalesce(sum(octet_length(body)), 0) FROM events WHERE session = 
     + (SELECT coalesce(sum(octet_length(body)), 0) FROM snapshots WHERE session = ?1)
 """
 _PARTS = ("snapshots", "leases", "commands")
-PORTION_BYTES = 1024 * 1024
 PORTION_ROWS = 2000
 """How much of a session is copied or deleted at once, so that others can write in between."""
 TEXT_WEIGHT = 4
@@ -178,7 +177,7 @@ def purge(db: Database) -> bool:
     if row is None:
         return False
     for weigh, delete in _PURGE:
-        if some := portion(db.each(weigh, row)):
+        if some := portion(db, db.each(weigh, row)):
             db.run(delete, (integers(some),))
             return True
     for table in _PARTS:
@@ -187,12 +186,12 @@ def purge(db: Database) -> bool:
     return True
 
 
-def portion(weighed: Iterable[tuple[Any, ...]]) -> list[int]:
+def portion(db: Database, weighed: Iterable[tuple[Any, ...]]) -> list[int]:
     """The first of some numbers with their bytes that may be copied or deleted at once."""
     numbers, size = list[int](), 0
     for number, weight in weighed:
         size += weight
-        if size > PORTION_BYTES and numbers:
+        if size > db.limits.portion_bytes and numbers:
             break
         numbers.append(number)
     return numbers

@@ -39,6 +39,7 @@ from dragoman.store.sqlite.mirror import Mirror
 from dragoman.store.sqlite.rules import SqliteRules
 from dragoman.store.sqlite.search import forget_words, search
 from dragoman.store.sqlite.writer import Append, StoreWriter, WriteJob
+from dragoman.store.store_limits import StoreLimits
 
 T = TypeVar("T")
 
@@ -66,7 +67,7 @@ class SqliteStore:
         self._outbox = outbox
         self._writer = StoreWriter(db, outbox)
         self._news = StoreNews(self._writer)
-        self._reading = _Reading(path) if path is not None else None
+        self._reading = _Reading(path, db.limits) if path is not None else None
 
     @property
     def rules(self) -> SqliteRules:
@@ -331,8 +332,9 @@ class SqliteStore:
 class _Reading:
     """A connection in a thread of its own: readers never wait for the writer."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, limits: StoreLimits) -> None:
         self._path = path
+        self._limits = limits
         self._db: Database | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="dragoman-store-reading")
         self._is_closed = False
@@ -345,7 +347,7 @@ class _Reading:
 
     def _run(self, job: Callable[[Database], T]) -> T:
         if self._db is None:
-            self._db = Database(self._path)
+            self._db = Database(self._path, limits=self._limits)
         return job(self._db)
 
     def close(self) -> None:

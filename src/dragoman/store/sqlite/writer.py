@@ -33,7 +33,6 @@ from dragoman.errors import (
 )
 from dragoman.store.outage import Outage, Outbox
 from dragoman.store.records import Batch, Lease
-from dragoman.store.sqlite import database
 from dragoman.store.sqlite.database import Database, is_locked
 from dragoman.store.sqlite.events import append_all, off_record
 
@@ -47,20 +46,13 @@ COMMIT_BYTES = 4 * 1024 * 1024
 """… no more events than that …"""
 COMMIT_JOBS = 500
 """… and no more jobs than that."""
-POLL_SECONDS = 0.025
-"""How often to look for what other processes wrote, while someone wants to know, …"""
-QUIET_POLL_SECONDS = 0.1
-"""… and how often when nobody has written anything for a while."""
 QUIET_SECONDS = 5.0
+"""Nobody has written anything for a while."""
 
-LOCKED_SECONDS = 2.0
-"""How long to wait for another process before what comes meanwhile is kept elsewhere, …"""
 _AGAIN_SECONDS = 0.25
-"""… how long each time after that, …"""
+"""How long to wait for another process once it is known to have locked the database, …"""
 _LONGEST_PAUSE = 2.0
 """… and how long at most between two tries on a disk that is full."""
-CLOSE_SECONDS = 5.0
-"""How long closing waits for a database that is not writable."""
 _WIPE_SECONDS = 1.0
 
 
@@ -110,7 +102,8 @@ class StoreWriter:
 
     def __init__(self, db: Database, outbox: Outbox | None = None) -> None:
         self._db = db
-        self.outage = Outage(db.place)
+        self._limits = db.limits
+        self.outage = Outage(db.place, limits=db.limits)
         self._outbox = outbox
         self._kept: dict[str, int] = {}
         """By session: the last event that is in the outbox."""
@@ -218,7 +211,7 @@ class StoreWriter:
             return self._pause
         if self._watched:
             is_quiet = time.monotonic() - self._last_news > QUIET_SECONDS
-            return QUIET_POLL_SECONDS if is_quiet else POLL_SECONDS
+            return self._limits.quiet_poll_seconds if is_quiet else self._limits.poll_seconds
         return None if self._wipe_at is None else max(self._wipe_at - time.monotonic(), 0.001)
 
     def _gather(self, job: AnyJob | None) -> None:
@@ -304,10 +297,10 @@ class StoreWriter:
         self._db.wait_for_others(_AGAIN_SECONDS)
         self._keep()
         if self._is_closing and self._gives_up_at is None:
-            self._gives_up_at = time.monotonic() + CLOSE_SECONDS
+            self._gives_up_at = time.monotonic() + self._limits.close_seconds
         if self._gives_up_at is not None and time.monotonic() > self._gives_up_at:
             self._refuse(lambda job: True)
-        elif not is_locked(error) or self.outage.seconds > database.BUSY_SECONDS:
+        elif not is_locked(error) or self.outage.seconds > self._limits.busy_seconds:
             self._refuse(lambda job: not job.lasting)
         if not is_locked(error):
             self._rest()
@@ -357,7 +350,7 @@ class StoreWriter:
             self._pause = min(self._pause * 2, _LONGEST_PAUSE)
 
     def _locked_seconds(self) -> float:
-        return min(LOCKED_SECONDS, database.BUSY_SECONDS)
+        return min(self._limits.locked_seconds, self._limits.busy_seconds)
 
     def _clear_outbox(self) -> None:
         """Once nothing in it is waiting."""

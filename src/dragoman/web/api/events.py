@@ -12,7 +12,7 @@ from dragoman.hub.background_work import outages
 from dragoman.store.archive import exported
 from dragoman.store.base import events_of_types
 from dragoman.store.records import StoredEvent
-from dragoman.store.sqlite.events import MAX_BYTES
+from dragoman.store.store_limits import READ_BYTES
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.routing.route import EVENT_STREAM, JSON, JSON_LINES
@@ -78,7 +78,7 @@ async def _chosen(server: Server, session_id: str, query: EventsQuery) -> list[S
     wanted = query.types.split(",")
     async for event in events_of_types(server.hub.store, session_id, wanted, after=query.after):
         size += len(event.body)
-        if found and size > MAX_BYTES:
+        if found and size > READ_BYTES:
             break
         found.append(event)
         if len(found) == query.limit:

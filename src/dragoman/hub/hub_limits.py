@@ -1,0 +1,26 @@
+"""How long a hub waits and how much it holds; whoever makes one may say otherwise."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class HubLimits(msgspec.Struct, kw_only=True):
+    """Read when they are needed: a change counts from then on."""
+
+    waiting_bytes: int = 64 * 1024 * 1024
+    """Of events that the store was given and has not stored, and again of those that it was not
+    given yet: with more than that the session cannot be recorded. With half of the latter, while
+    the store is away, the session's owner must cancel the turn."""
+    seal_seconds: float = 20.0
+    """How long the end of a recording waits for a store that takes long, …"""
+    seal_away_seconds: float = 5.0
+    """… and for one that is away and has all of it; the closing caller has the last word."""
+    queued_prompts: int = 64
+    """No prompt is queued while so many wait, …"""
+    queued_bytes: int = 64 << 20
+    """… or so much: each is kept, and is part of every answer."""
+    cancel_seconds: float = 5.0
+    """How long an agent may take to stop a turn when the session is put down or cut off."""
+    silence_seconds: float = 25.0
+    """How long an owner that is gone, and may only be cut off, has to come back to what it runs."""
