@@ -12,7 +12,7 @@ import pytest
 from support.command import COMMAND, Done, Dragoman
 from support.screen import needs_tmux, on_screen
 
-from dragoman.cli.commands.sessions.session_list import iso
+from dragoman.store.records import utc
 
 FIELDS = (
     "id",
@@ -575,4 +575,4 @@ def test_the_list_fits_a_narrow_terminal_and_its_ids_are_good_for_use(user: Drag
 
 @pytest.mark.parametrize(("moment", "year"), [(1e20, "9999"), (-1e20, "1970"), (0.0, "1970")])
 def test_a_moment_that_has_no_date_is_the_nearest_that_has_one(moment: float, year: str) -> None:
-    assert iso(moment).startswith(year)
+    assert utc(moment).isoformat().startswith(year)

@@ -24,6 +24,7 @@ from dragoman.host.permissions.questions import PermissionAnswer, Subject
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalSnapshot
 from dragoman.rpc import Peer
 from dragoman.schema import codec
+from dragoman.schema.model import Unknown
 from dragoman.session.bounds import LIMITS, fitted
 from dragoman.session.content import Content, Text
 from dragoman.session.events import Event, ToolCallUpdated
@@ -179,6 +180,8 @@ class Dialect(ABC):
     """
 
     schema: ClassVar[Schema]
+    capabilities_field: ClassVar[str]
+    """Where the answer to `initialize` has the agent's capabilities."""
     plain_value: ClassVar[str | None]
     """The type of a config option's value that is not a boolean."""
 
@@ -189,6 +192,29 @@ class Dialect(ABC):
         """The `_meta` of the newest reply to a method, if it had one."""
 
     # ── the connection ────────────────────────────────────────────────────────────────────────
+
+    def welcome(self, raw: msgspec.Raw) -> Welcome:
+        """The answer to `initialize`."""
+        reply = codec.decode(raw, self.schema.InitializeResponse)
+        capabilities = self._capabilities(reply)
+        capabilities.raw = _as_it_came(raw, self.capabilities_field)
+        methods = (method for method in reply.auth_methods if not isinstance(method, Unknown))
+        return Welcome(
+            protocol_version=reply.protocol_version,
+            agent=self._agent_info(reply),
+            capabilities=capabilities,
+            auth_methods=[self._auth_method(method) for method in methods],
+            meta=reply.meta,
+        )
+
+    @abstractmethod
+    def _agent_info(self, reply: Any) -> AgentInfo: ...
+
+    @abstractmethod
+    def _capabilities(self, reply: Any) -> AgentCapabilities: ...
+
+    @abstractmethod
+    def _auth_method(self, wire: Any) -> AuthMethod: ...
 
     @abstractmethod
     async def authenticate(self, method_id: str, meta: Meta = None) -> None: ...
@@ -426,7 +452,7 @@ def _result(raw: msgspec.Raw) -> bytes | msgspec.Raw:
     return b"{}" if bytes(raw) == b"null" else raw
 
 
-def as_it_came(raw: msgspec.Raw, field: str) -> dict[str, Any]:
+def _as_it_came(raw: msgspec.Raw, field: str) -> dict[str, Any]:
     """A field of a reply word for word, with what the schema has no name for."""
     match msgspec.json.decode(raw, type=dict[str, Any]).get(field):
         case {**found}:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import msgspec
+from msgspec import UNSET
 
 from dragoman.client.client import Client
 from dragoman.errors import (
@@ -330,7 +331,8 @@ class Hub:
             if isinstance(command, _NEED_A_LIVE_ONE):
                 return _nothing_runs(session_id, command)
             if isinstance(command, c.Close):
-                return await self._close_stored(session_id)
+                await self.store.change_session(session_id, SessionChange(status="closed"))
+                return {}
             if is_ours and not opens:
                 raise CommandRefused(session_id, "owner_gone", "no process is running it")
         if not (is_ours and opens):
@@ -413,10 +415,6 @@ class Hub:
             logger.warning("the agent of session %s does not stop, and is killed", live.id)
             await live.running.client.kill("another session's turn could not be stopped")
 
-    async def _close_stored(self, session_id: str) -> c.Reply:
-        await self.store.change_session(session_id, SessionChange(status="closed"))
-        return {}
-
     async def _kill(self, live: Live, *, force: bool) -> c.Reply:
         beside = self.lives.beside(live)
         if not force and beside:
@@ -430,16 +428,23 @@ class Hub:
         return {}
 
     async def rename(self, session_id: str, title: str) -> None:
-        """Give it a title that the agent's does not replace; the agent is notified where it runs.
-
-        Raises UnknownSession, CommandRefused.
-        """
+        """Give it a title that the agent's does not replace; the agent is notified where it runs,
+        and is not started for it. Raises UnknownSession, CommandRefused."""
         await self.record(session_id)
         owner = await self.store.owner(session_id)
         if session_id in self.live or (owner is not None and not is_gone(owner)):
             await self.send(session_id, c.Rename(title))
         else:
             await self.store.change_session(session_id, SessionChange(title=title, renamed=True))
+
+    async def archive(self, session_id: str, *, archived: bool) -> None:
+        """Put it out of sight, or back. Raises UnknownSession."""
+        # One that is put back is used: it is not pruned at once for its age.
+        used = UNSET if archived else self.store.now()
+        change = SessionChange(archived=archived, updated_at=used)
+        record = await self.store.change_session(session_id, change)
+        if (live := self.live.get(session_id)) is not None:
+            live.record.archived = record.archived
 
     async def delete(self, session_id: str, *, local: bool = False) -> None:
         """Forget a session: here, and by its agent where that is offered, unless `local`.

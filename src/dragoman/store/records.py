@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -22,6 +23,11 @@ Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted", "closed
 
 LAST_MOMENT = 253_402_300_799.0
 """The end of the year 9999: no later one can be written as a date."""
+
+
+def utc(seconds: float) -> datetime:
+    """The nearest moment that has a date: one odd record must not take a whole list away."""
+    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_MOMENT), UTC)
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -263,6 +269,25 @@ def _decoder() -> msgspec.json.Decoder[Event]:
 def encode_event(event: Event) -> bytes:
     """One line of JSON, without its line feed."""
     return _ENCODER.encode(event)
+
+
+def public_fields(record: SessionRecord) -> dict[str, Any]:
+    """A session as other programs see it, over HTTP and on the command line."""
+    return {
+        "id": record.id,
+        "name": record.name,
+        "title": record.title,
+        "agent": record.agent,
+        "agent_session_id": record.agent_session_id,
+        "cwd": record.cwd,
+        "imported_from": None if record.imported is None else record.imported.cwd,
+        "status": record.status,
+        "created_at": utc(record.created_at),
+        "updated_at": utc(record.updated_at),
+        "archived": record.archived,
+        "parent": record.parent,
+        "last_seq": record.last_seq,
+    }
 
 
 def encode_events(events: Sequence[Event]) -> list[bytes]:

@@ -34,10 +34,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _cancel(options: argparse.Namespace) -> None:
-    from dragoman.cli.run.hub_access import meant, opened_hub
+    from dragoman.cli.run.hub_access import opened_session
 
-    async with opened_hub() as hub:
-        record = await meant(hub.store, options)
+    async with opened_session(options) as (hub, record):
         reply = await hub.send(record.id, _command(options))
     print("cancelled" if reply.get("cancelled") else _nothing_to_stop(options, record.id))
 

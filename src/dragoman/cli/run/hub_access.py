@@ -290,6 +290,10 @@ async def opened_store() -> AsyncGenerator[Store]:
         yield hub.store
 
 
-async def meant(store: Store, options: argparse.Namespace) -> SessionRecord:
-    """The session that was named. Raises UnknownSession."""
-    return await find_session(store, options.session, os.getcwd())
+@asynccontextmanager
+async def opened_session(
+    options: argparse.Namespace, settings: str | None = None, agent_command: str | None = None
+) -> AsyncGenerator[tuple[Hub, SessionRecord]]:
+    """Such a hub, and the session that the options name. Raises StoreError, UnknownSession."""
+    async with opened_hub(settings, agent_command) as hub:
+        yield hub, await find_session(hub.store, options.session, os.getcwd())

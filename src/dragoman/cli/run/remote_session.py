@@ -15,7 +15,7 @@ from dragoman.cli.options import typed
 from dragoman.cli.render.console import Console
 from dragoman.cli.render.event_text import called
 from dragoman.cli.run.follower import Follower, OwnTurn
-from dragoman.cli.run.hub_access import meant, opened_hub
+from dragoman.cli.run.hub_access import opened_session
 from dragoman.errors import CommandRefused, DragomanError, NoProgress, UnknownSession
 from dragoman.hub import commands as c
 from dragoman.hub.background_work import told_of_outages
@@ -207,8 +207,7 @@ def watch(options: argparse.Namespace) -> int:
 
 
 async def _watch(options: argparse.Namespace) -> None:
-    async with opened_hub() as hub, told_of_outages(hub.store, tell):
-        record = await meant(hub.store, options)
+    async with opened_session(options) as (hub, record), told_of_outages(hub.store, tell):
         if options.json:
             await _print(hub, record, options)
         else:

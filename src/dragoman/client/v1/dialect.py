@@ -19,12 +19,10 @@ from dragoman.client.dialect import (
     Place,
     Prompt,
     Welcome,
-    as_it_came,
 )
 from dragoman.client.v1 import wire_format
 from dragoman.errors import RequestCancelled
 from dragoman.schema import codec, v1
-from dragoman.schema.model import Unknown
 from dragoman.session.bounds import ID, LIMITS, fitting
 from dragoman.session.events import ConfigChanged, Event
 from dragoman.session.facts import ConfigChoice, ConfigOption
@@ -53,6 +51,7 @@ class V1(Dialect):
 
     version = 1
     schema = v1
+    capabilities_field = "agentCapabilities"
     plain_value = None
 
     # ── the connection ────────────────────────────────────────────────────────────────────────
@@ -68,17 +67,20 @@ class V1(Dialect):
         )
         return self.welcome(raw)
 
-    def welcome(self, raw: msgspec.Raw) -> Welcome:
-        """The answer to `initialize`."""
-        reply = codec.decode(raw, v1.InitializeResponse)
+    def _agent_info(self, reply: v1.InitializeResponse) -> AgentInfo:
         info = reply.agent_info
-        return Welcome(
-            protocol_version=reply.protocol_version,
-            agent=AgentInfo() if info is None else AgentInfo(info.name, info.version, info.title),
-            capabilities=_capabilities(reply.agent_capabilities, raw),
-            auth_methods=[_auth_method(m) for m in reply.auth_methods if not _is_unknown(m)],
-            meta=reply.meta,
-        )
+        return AgentInfo() if info is None else AgentInfo(info.name, info.version, info.title)
+
+    def _capabilities(self, reply: v1.InitializeResponse) -> AgentCapabilities:
+        return _capabilities(reply.agent_capabilities)
+
+    def _auth_method(self, wire: Any) -> AuthMethod:
+        if isinstance(wire, v1.AuthMethodTerminal):
+            way = AuthMethod(wire.id, wire.name, "terminal", wire.description, wire.args, wire.env)
+        else:
+            way = AuthMethod(wire.id, wire.name, "agent", wire.description)
+        way.meta = wire.meta
+        return way
 
     async def authenticate(self, method_id: str, meta: Meta = None) -> None:
         request = v1.AuthenticateRequest(method_id=method_id, meta=meta)
@@ -144,10 +146,6 @@ class V1(Dialect):
         await self._peer.call("session/set_model", params, timeout=self._timeouts.control)
 
 
-def _is_unknown(value: object) -> bool:
-    return isinstance(value, Unknown)
-
-
 def _old_model_options(raw: bytes | msgspec.Raw) -> list[ConfigOption]:
     try:
         models = msgspec.json.decode(raw, type=_OldFields).models
@@ -165,7 +163,7 @@ def _old_model_options(raw: bytes | msgspec.Raw) -> list[ConfigOption]:
     return [ConfigOption(OLD_MODEL_OPTION, "Model", current, few, category="model")]
 
 
-def _capabilities(wire: v1.AgentCapabilities, raw: msgspec.Raw) -> AgentCapabilities:
+def _capabilities(wire: v1.AgentCapabilities) -> AgentCapabilities:
     session, prompt, mcp = (
         wire.session_capabilities,
         wire.prompt_capabilities,
@@ -192,14 +190,4 @@ def _capabilities(wire: v1.AgentCapabilities, raw: msgspec.Raw) -> AgentCapabili
         logout=wire.auth.logout is not None,
         auth_status=wire.auth.status is not None,
         providers=wire.providers is not None,
-        raw=as_it_came(raw, "agentCapabilities"),
     )
-
-
-def _auth_method(wire: Any) -> AuthMethod:
-    if isinstance(wire, v1.AuthMethodTerminal):
-        way = AuthMethod(wire.id, wire.name, "terminal", wire.description, wire.args, wire.env)
-    else:
-        way = AuthMethod(wire.id, wire.name, "agent", wire.description)
-    way.meta = wire.meta
-    return way

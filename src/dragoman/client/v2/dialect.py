@@ -11,23 +11,12 @@ import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod
 from dragoman.client.config import Timeouts
-from dragoman.client.dialect import (
-    Dialect,
-    Finished,
-    Meta,
-    OnFinished,
-    OnOpened,
-    Place,
-    Prompt,
-    Welcome,
-    as_it_came,
-)
+from dragoman.client.dialect import Dialect, Finished, Meta, OnFinished, OnOpened, Place, Prompt
 from dragoman.client.v2 import wire_format
 from dragoman.client.v2.inbound import Conversations
 from dragoman.errors import RequestCancelled
 from dragoman.rpc import Peer
 from dragoman.schema import codec, v2
-from dragoman.schema.model import Unknown
 from dragoman.session.events import CommandsChanged, ConfigChanged, Event
 from dragoman.session.facts import ConfigOption
 
@@ -43,6 +32,7 @@ class V2(Dialect):
 
     version = 2
     schema = v2
+    capabilities_field = "capabilities"
     plain_value = "id"
 
     def __init__(self, peer: Peer, timeouts: Timeouts, conversations: Conversations) -> None:
@@ -51,17 +41,33 @@ class V2(Dialect):
 
     # ── the connection ────────────────────────────────────────────────────────────────────────
 
-    def welcome(self, raw: msgspec.Raw) -> Welcome:
-        """The answer to `initialize`."""
-        reply = codec.decode(raw, v2.InitializeResponse)
-        methods = [_auth_method(m) for m in reply.auth_methods if not isinstance(m, Unknown)]
-        return Welcome(
-            protocol_version=reply.protocol_version,
-            agent=AgentInfo(reply.info.name, reply.info.version, reply.info.title),
-            capabilities=_capabilities(reply, raw),
-            auth_methods=methods,
-            meta=reply.meta,
+    def _agent_info(self, reply: v2.InitializeResponse) -> AgentInfo:
+        return AgentInfo(reply.info.name, reply.info.version, reply.info.title)
+
+    def _capabilities(self, reply: v2.InitializeResponse) -> AgentCapabilities:
+        """An agent that has sessions can list, resume, replay and close them."""
+        wire, session = reply.capabilities, reply.capabilities.session
+        found = AgentCapabilities(
+            mcp_stdio=False,
+            logout=bool(reply.auth_methods),
+            auth_status=wire.auth is not None and wire.auth.status is not None,
+            providers=wire.providers is not None,
         )
+        if session is not None:
+            found.load = found.resume = found.list = found.close = True
+            _add_session(found, session)
+        return found
+
+    def _auth_method(self, wire: v2.AuthMethodAgent | v2.AuthMethodTerminal) -> AuthMethod:
+        if isinstance(wire, v2.AuthMethodTerminal):
+            env = {variable.name: variable.value for variable in wire.env}
+            way = AuthMethod(
+                wire.method_id, wire.name, "terminal", wire.description, wire.args, env
+            )
+        else:
+            way = AuthMethod(wire.method_id, wire.name, "agent", wire.description)
+        way.meta = wire.meta
+        return way
 
     async def authenticate(self, method_id: str, meta: Meta = None) -> None:
         await self._sign_in("auth/login", v2.LoginAuthRequest(method_id=method_id, meta=meta))
@@ -163,22 +169,6 @@ def _message_id(raw: msgspec.Raw) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _capabilities(reply: v2.InitializeResponse, raw: msgspec.Raw) -> AgentCapabilities:
-    """An agent that has sessions can list, resume, replay and close them."""
-    wire, session = reply.capabilities, reply.capabilities.session
-    found = AgentCapabilities(
-        mcp_stdio=False,
-        logout=bool(reply.auth_methods),
-        auth_status=wire.auth is not None and wire.auth.status is not None,
-        providers=wire.providers is not None,
-        raw=as_it_came(raw, "capabilities"),
-    )
-    if session is not None:
-        found.load = found.resume = found.list = found.close = True
-        _add_session(found, session)
-    return found
-
-
 def _add_session(found: AgentCapabilities, wire: v2.SessionCapabilities) -> None:
     found.fork = wire.fork is not None
     found.delete = wire.delete is not None
@@ -195,13 +185,3 @@ def _add_session(found: AgentCapabilities, wire: v2.SessionCapabilities) -> None
         found.mcp_stdio = mcp.stdio is not None
         found.mcp_http = mcp.http is not None
         found.mcp_acp = mcp.acp is not None
-
-
-def _auth_method(wire: v2.AuthMethodAgent | v2.AuthMethodTerminal) -> AuthMethod:
-    if isinstance(wire, v2.AuthMethodTerminal):
-        env = {variable.name: variable.value for variable in wire.env}
-        way = AuthMethod(wire.method_id, wire.name, "terminal", wire.description, wire.args, env)
-    else:
-        way = AuthMethod(wire.method_id, wire.name, "agent", wire.description)
-    way.meta = wire.meta
-    return way

@@ -9,7 +9,7 @@ from dragoman._version import __version__
 from dragoman.errors import UnknownHost
 from dragoman.hub.host_directory import HostDirectory, judged
 from dragoman.hub.owner import is_gone
-from dragoman.store.records import HostRecord, Owner, SessionRecord
+from dragoman.store.records import HostRecord, Owner, SessionRecord, utc
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.placement import plain
@@ -20,7 +20,6 @@ from dragoman.web.shapes.server_shapes import (
     MoveBody,
     Readiness,
     SessionHost,
-    utc,
 )
 
 

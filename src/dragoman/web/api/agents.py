@@ -11,7 +11,7 @@ from dragoman.agents.listing import list_agents
 from dragoman.client.capabilities import AuthMethod
 from dragoman.errors import UnknownAgent, Unsupported
 from dragoman.host.forms.elicitation import ElicitationAnswer
-from dragoman.store.records import SessionFilter
+from dragoman.store.records import SessionFilter, utc
 from dragoman.transport.stdio import AgentCommand
 from dragoman.web.api.sessions import summary, summary_of
 from dragoman.web.context import Server
@@ -32,7 +32,6 @@ from dragoman.web.shapes.server_shapes import (
     RuleShape,
     SignIn,
     SignIns,
-    utc,
 )
 from dragoman.web.shapes.session_shapes import ElicitationBody, Summary
 

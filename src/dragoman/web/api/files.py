@@ -21,10 +21,10 @@ from dragoman.host.workspace.changes import MAX_CHANGES, Change
 from dragoman.host.workspace.diffs import MAX_WORK
 from dragoman.host.workspace.regular_file import open_regular
 from dragoman.hub.written_files import read_written, told_changes
+from dragoman.store.records import utc
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.frame_ring import Frames
-from dragoman.web.shapes.server_shapes import utc
 from dragoman.web.shapes.session_shapes import (
     ChangesQuery,
     FileChange,

@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
-from msgspec import UNSET
 
 from dragoman.errors import DragomanError, UnknownSession
 from dragoman.hub import commands as c
-from dragoman.hub.owner import is_gone
 from dragoman.hub.running_session import Live
 from dragoman.session.bounds import ROW
 from dragoman.session.content import Content
-from dragoman.session.facts import Offer
 from dragoman.session.state import (
     AgentEntry,
     AnyEntry,
@@ -24,7 +21,7 @@ from dragoman.session.state import (
     ThoughtEntry,
     UserEntry,
 )
-from dragoman.store.records import Owner, SessionChange, SessionFilter, SessionRecord, Standing
+from dragoman.store.records import Owner, SessionFilter, SessionRecord, Standing
 from dragoman.web.api.about import Whereabouts, move_session
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
@@ -92,14 +89,8 @@ async def _page(
 
 
 def _filter(query: ListQuery, before: str | None) -> SessionFilter:
-    return SessionFilter(
-        status=query.status,
-        agent=query.agent,
-        cwd=query.cwd,
-        archived=query.archived,
-        limit=query.limit,
-        before=before,
-    )
+    wanted = msgspec.convert(query, SessionFilter, from_attributes=True)
+    return msgspec.structs.replace(wanted, before=before)
 
 
 def _speaks_of(record: SessionRecord, words: str | None) -> bool:
@@ -140,14 +131,7 @@ async def summary_of(server: Server, live: Live) -> Summary:
 
 
 async def create(server: Server, body: NewSession) -> Summary:
-    wanted = WantedPlace(
-        agent=body.agent,
-        cwd=body.cwd,
-        host=body.host,
-        name=body.name,
-        additional_directories=body.additional_directories,
-        offer=Offer(files=body.offer.files, terminals=body.offer.terminals),
-    )
+    wanted = msgspec.convert(body, WantedPlace, from_attributes=True)
     session_id = await begin(server, wanted)
     try:
         if body.mode is not None:
@@ -284,25 +268,10 @@ async def edit(server: Server, session_id: str, body: SessionEdit) -> Summary:
     if body.cwd is not None:
         await hub.give_folder(session_id, folder(body.cwd))
     if body.title is not None:
-        await _rename(server, session_id, body.title)
+        await hub.rename(session_id, body.title)
     if body.archived is not None:
-        # One that is taken out again is used: it is not pruned at once for its age.
-        used = UNSET if body.archived else hub.store.now()
-        change = SessionChange(archived=body.archived, updated_at=used)
-        record = await hub.store.change_session(session_id, change)
-        if (live := hub.live.get(session_id)) is not None:
-            live.record.archived = record.archived
+        await hub.archive(session_id, archived=body.archived)
     return await summary(server, session_id)
-
-
-async def _rename(server: Server, session_id: str, title: str) -> None:
-    """Through its owner if it has one; no agent is started for a title."""
-    owner = await server.hub.store.owner(session_id)
-    if session_id in server.hub.live or (owner is not None and not is_gone(owner)):
-        await server.hub.send(session_id, c.Rename(title))
-    else:
-        change = SessionChange(title=title, renamed=True)
-        await server.hub.store.change_session(session_id, change)
 
 
 async def delete(server: Server, session_id: str, query: DeleteQuery) -> None:

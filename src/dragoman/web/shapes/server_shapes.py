@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -10,7 +10,6 @@ import msgspec
 from dragoman.agents.doctor.report import Grade, Report
 from dragoman.agents.listing import ListedAgent
 from dragoman.host.rules.rule import Rule
-from dragoman.store.records import LAST_MOMENT
 from dragoman.ui_stream import UIMessage
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=500)]
@@ -27,11 +26,6 @@ class IdQuery(Shape):
     """The id in a query."""
 
     id: str
-
-
-def utc(seconds: float) -> datetime:
-    """The nearest moment that has a date: one odd record must not take a whole list away."""
-    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_MOMENT), UTC)
 
 
 class AgentList(Shape):

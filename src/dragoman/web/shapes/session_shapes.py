@@ -27,9 +27,9 @@ from dragoman.session.state import (
     Terminal,
     TurnState,
 )
-from dragoman.store.records import SessionRecord, Status
+from dragoman.store.records import SessionRecord, Status, public_fields
 from dragoman.web.last_turn import Ended
-from dragoman.web.shapes.server_shapes import Count, Cursor, SessionHost, Shape, utc
+from dragoman.web.shapes.server_shapes import Count, Cursor, SessionHost, Shape
 
 
 class OwnerShape(Shape):
@@ -182,22 +182,9 @@ def summary_fields(
     record: SessionRecord, owner: OwnerShape | None, host: SessionHost | None, ended: Ended | None
 ) -> dict[str, Any]:
     """The fields of a `Summary`, which a `Detail` has too."""
-    return {
-        "id": record.id,
-        "name": record.name,
-        "title": record.title,
-        "agent": record.agent,
-        "agent_session_id": record.agent_session_id,
-        "cwd": record.cwd,
-        "imported_from": None if record.imported is None else record.imported.cwd,
-        "status": record.status,
+    return public_fields(record) | {
         "failed": ended is not None and ended.failed,
         "last_ending": None if ended is None else ended.ending,
-        "created_at": utc(record.created_at),
-        "updated_at": utc(record.updated_at),
-        "archived": record.archived,
-        "parent": record.parent,
-        "last_seq": record.last_seq,
         "owner": owner,
         "host": host,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from dragoman.host.rules.policy import StoredRule
 from dragoman.host.rules.policy_file import load_policy
 from dragoman.safe_text import reveal
 from dragoman.store.open import open_default
+from dragoman.store.records import utc
 
 _Hosts: TypeAlias = dict[str | None, str | None]
 
@@ -100,13 +101,12 @@ def _fields(stored: StoredRule) -> dict[str, Any]:
         "id": stored.rule.id,
         "sentence": describe(stored.rule),
         "scope": stored.rule.scope,
-        **{name: None if at is None else _iso(at) for name, at in times.items()},
+        **{
+            name: None if at is None else utc(at).isoformat(timespec="seconds")
+            for name, at in times.items()
+        },
         "rule": {name: value for name, value in rule.items() if name not in ("id", "scope")},
     }
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def _check(file: str) -> None:

@@ -16,7 +16,7 @@ from dragoman.cli.commands.sessions.session_list import print_json
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.options import assignment
 from dragoman.cli.render.style import Style, wants_colour
-from dragoman.cli.run.hub_access import meant, opened_hub
+from dragoman.cli.run.hub_access import opened_session
 from dragoman.hub import commands as c
 from dragoman.safe_text import reveal
 from dragoman.session.permission_options import Shown, as_shown, contradiction
@@ -30,8 +30,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _answer(options: argparse.Namespace) -> None:
-    async with opened_hub() as hub:
-        record = await meant(hub.store, options)
+    async with opened_session(options) as (hub, record):
         waiting = (await hub.state(record.id)).pending
         if options.option is None:
             _print_waiting(record, list(waiting.values()), as_json=options.json)

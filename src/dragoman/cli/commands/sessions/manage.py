@@ -7,11 +7,9 @@ import asyncio
 import time
 from typing import Any
 
-from msgspec import UNSET
-
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.agent_setup import folder, from_command
-from dragoman.cli.run.hub_access import meant, opened_hub, opened_store
+from dragoman.cli.run.hub_access import opened_hub, opened_session
 from dragoman.errors import (
     CommandRefused,
     DragomanError,
@@ -23,7 +21,7 @@ from dragoman.errors import (
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.stored_sessions import find_session
-from dragoman.store.records import SessionChange, SessionFilter, SessionRecord
+from dragoman.store.records import SessionFilter, SessionRecord
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,8 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _fork(options: argparse.Namespace) -> None:
     cwd = None if options.cwd is None else folder("--cwd", options.cwd)
-    async with opened_hub(options.settings, options.agent_command) as hub:
-        record = await meant(hub.store, options)
+    async with opened_session(options, options.settings, options.agent_command) as (hub, record):
         _check_agent(record, options)
         if cwd is not None and record.cwd and cwd != record.cwd:
             raise UsageError(f"session {record.id} belongs to {record.cwd}, not to --cwd {cwd}")
@@ -69,26 +66,20 @@ def _hint(error: UnknownAgent) -> str:
 
 
 async def _close(options: argparse.Namespace) -> None:
-    async with opened_hub(options.settings) as hub:
-        record = await meant(hub.store, options)
+    async with opened_session(options, options.settings) as (hub, record):
         await hub.send(record.id, c.Close())
 
 
 async def _rename(options: argparse.Namespace) -> None:
     if not options.title.strip():
         raise UsageError("the title is empty; pass it as the last argument, in quotes")
-    async with opened_hub() as hub:
-        record = await meant(hub.store, options)
+    async with opened_session(options) as (hub, record):
         await hub.rename(record.id, options.title)
 
 
 async def _archive(options: argparse.Namespace) -> None:
-    async with opened_store() as store:
-        record = await meant(store, options)
-        # One that is taken out again is used: it is not pruned at once for its age.
-        used = store.now() if options.undo else UNSET
-        change = SessionChange(archived=not options.undo, updated_at=used)
-        await store.change_session(record.id, change)
+    async with opened_session(options) as (hub, record):
+        await hub.archive(record.id, archived=not options.undo)
 
 
 # ── deleting ──────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dragoman.cli.commands.sessions.session_list import print_json
 from dragoman.cli.render.style import BOLD, Style, wants_colour
 from dragoman.cli.render.terminal_view import painted_diff
-from dragoman.cli.run.hub_access import meant, opened_hub
+from dragoman.cli.run.hub_access import opened_session
 from dragoman.errors import CommandRefused, DragomanError, RevertConflict
 from dragoman.host.workspace.changes import Change
 from dragoman.hub import commands as c
@@ -29,8 +29,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _changes(options: argparse.Namespace) -> None:
-    async with opened_hub(options.settings) as hub:
-        record = await meant(hub.store, options)
+    async with opened_session(options, options.settings) as (hub, record):
         changes = await _of(hub, record)
     if options.json:
         print_json([_fields(source, change, record.cwd) for source, change in changes])
@@ -68,8 +67,7 @@ def _print(changes: list[tuple[str, Change]], root: str) -> None:
 
 
 async def _revert(options: argparse.Namespace) -> None:
-    async with opened_hub(options.settings) as hub:
-        record = await meant(hub.store, options)
+    async with opened_session(options, options.settings) as (hub, record):
         try:
             reply = await hub.send(
                 record.id, c.Revert(None, options.force, _absolute(options.path))

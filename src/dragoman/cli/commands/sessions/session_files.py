@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.agent_setup import folder
-from dragoman.cli.run.hub_access import meant, opened_hub, opened_store
+from dragoman.cli.run.hub_access import opened_hub, opened_session, opened_store
 from dragoman.data_directory import data_directory
 from dragoman.hub.owner import this_process
 from dragoman.safe_text import reveal
@@ -36,13 +36,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _export(options: argparse.Namespace) -> None:
-    async with opened_store() as store:
-        record = await meant(store, options)
+    async with opened_session(options) as (hub, record):
         with ExitStack() as stack:
             out: BinaryIO = sys.stdout.buffer
             if options.output is not None:
                 out = stack.enter_context(_private(options.output))
-            async for line in exported(store, record.id):
+            async for line in exported(hub.store, record.id):
                 out.write(line)
 
 

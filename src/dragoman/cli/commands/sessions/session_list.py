@@ -19,8 +19,9 @@ from dragoman.cli.run.hub_access import opened_hub, opened_store
 from dragoman.cli.streams import terminal_width
 from dragoman.client.capabilities import SessionInfo
 from dragoman.safe_text import columns, single_line
+from dragoman.schema.model import wire_name
 from dragoman.store.base import Store
-from dragoman.store.records import LAST_MOMENT, Hit, SessionFilter, SessionRecord
+from dragoman.store.records import Hit, SessionFilter, SessionRecord, public_fields
 
 Hosts: TypeAlias = dict[str, str]
 
@@ -73,21 +74,11 @@ def _whereabouts(record: SessionRecord, hosts: Hosts | None) -> dict[str, str | 
 
 def session_fields(record: SessionRecord) -> dict[str, Any]:
     """A session as programs see it."""
-    return {
-        "id": record.id,
-        "name": record.name,
-        "title": record.title,
-        "agent": record.agent,
-        "agentSessionId": record.agent_session_id,
-        "cwd": record.cwd,
-        "importedFrom": None if record.imported is None else record.imported.cwd,
-        "status": record.status,
-        "createdAt": iso(record.created_at),
-        "updatedAt": iso(record.updated_at),
-        "archived": record.archived,
-        "parent": record.parent,
-        "lastSeq": record.last_seq,
-    }
+    return {wire_name(name): _plain(value) for name, value in public_fields(record).items()}
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat(timespec="milliseconds") if isinstance(value, datetime) else value
 
 
 def _table(records: list[SessionRecord], hosts: Hosts | None) -> list[str]:
@@ -212,12 +203,6 @@ def _snippet(hit: Hit) -> str:
 
 def print_json(value: object) -> None:
     print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
-
-
-def iso(seconds: float) -> str:
-    """The nearest moment that has a date."""
-    moment = datetime.fromtimestamp(min(max(seconds, 0.0), LAST_MOMENT), UTC)
-    return moment.isoformat(timespec="milliseconds")
 
 
 def ago(seconds: float) -> str:

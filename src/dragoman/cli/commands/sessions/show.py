@@ -11,7 +11,7 @@ import msgspec
 from dragoman.cli.commands.sessions.session_list import print_json
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.run.follower import Follower
-from dragoman.cli.run.hub_access import meant, opened_store
+from dragoman.cli.run.hub_access import opened_session
 from dragoman.cli.run.playback import Playback
 from dragoman.hub.stored_sessions import stored_state, whole_thread
 from dragoman.store.base import Store
@@ -24,12 +24,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _show(options: argparse.Namespace) -> None:
-    async with opened_store() as store:
-        record = await meant(store, options)
+    async with opened_session(options) as (hub, record):
         if options.json:
-            await _print_state(store, record)
+            await _print_state(hub.store, record)
         else:
-            await _play(store, record, full=options.full)
+            await _play(hub.store, record, full=options.full)
 
 
 async def _print_state(store: Store, record: SessionRecord) -> None:
