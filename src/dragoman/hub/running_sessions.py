@@ -19,14 +19,12 @@ from dragoman.hub.agent_pool import AgentPool
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.opener import NOT_RECORDED, Opener, Way
 from dragoman.hub.running_session import Live
-from dragoman.process.freed_memory import give_back
+from dragoman.process.freed_memory import FreedMemory
 from dragoman.session import events as e
 from dragoman.store.records import SessionRecord
 
 logger = logging.getLogger("dragoman.hub")
 
-_LONG = 10_000
-"""Events of a session that leaves much memory behind."""
 _STOPPED = "the turn was cancelled because the process that ran the session was stopped"
 
 
@@ -42,6 +40,7 @@ class Lives:
         limits: HubLimits,
     ) -> None:
         self._limits = limits
+        self._freed_memory = FreedMemory()
         self.running: dict[str, Live] = {}
         self.failures: dict[str, DragomanError] = {}
         """Why a session that ran here no longer does, when the store did not take it."""
@@ -155,8 +154,8 @@ class Lives:
                 await self._agents.leave(live.running)
             finally:
                 await self._give_up(live)
-                if live.record.last_seq > _LONG:
-                    await asyncio.to_thread(give_back)
+                if self._freed_memory.is_worth_returning:
+                    await asyncio.to_thread(self._freed_memory.give_back)
 
     async def _give_up(self, live: Live) -> None:
         error = live.recording.error
