@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from dragoman.store.records import (
     Batch,
     Lease,
     Owner,
+    SessionChange,
     SessionFilter,
     SessionRecord,
     encode_event,
@@ -359,12 +361,21 @@ async def test_what_is_left_of_an_import_that_was_killed_is_removed(
         id="x", agent="it", cwd="/", created_at=now, updated_at=now, agent_session_id="theirs"
     )
 
+    def first(batches: Iterable[Batch]) -> Iterator[Batch]:
+        yield next(iter(batches))
+        raise StoreFull("disk", "full")
+
     async def killed(*_: object) -> int:
         raise StoreFull("disk", "full")
 
     async with hub_with(tmp_path, ScriptedAgent()) as hub:
+        fill = hub.store.fill
+
+        async def by_half(lease: Lease, batches: Iterable[Batch], change: SessionChange) -> int:
+            return await fill(lease, first(batches), change)
+
         with monkeypatch.context() as patch:
-            patch.setattr(hub.store, "append", killed)
+            patch.setattr(hub.store, "fill", by_half)
             patch.setattr(hub.store, "delete_session", killed)
             with pytest.raises(StoreFull):
                 await import_session(hub.store, Archive(record, events), "s-1", dead_process())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -27,7 +28,7 @@ from dragoman.session.state import SessionState
 from dragoman.store.archive import exported, import_session, read_archive
 from dragoman.store.base import Store
 from dragoman.store.mirror_lines import header_line, is_header
-from dragoman.store.records import Batch, Imported, Lease, SessionChange, decode_event, encode_event
+from dragoman.store.records import Batch, Imported, SessionChange, decode_event, encode_event
 from dragoman.store.sqlite.recovery import recover
 from dragoman.store.transfer import copy_store
 
@@ -189,26 +190,25 @@ async def test_an_import_that_fails_leaves_nothing(opens: Opens) -> None:
         assert await store.all_events() == []
 
 
-async def test_an_import_is_one_append_so_that_no_part_of_it_can_be_stored(
-    opens: Opens, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_import_is_seen_when_it_is_whole_and_nobody_waits_for_it(opens: Opens) -> None:
     async with opens() as store:
+        lease = await begin(store)
         archive = read_archive([HEAD, *(body(seq) for seq in range(1, 2502))])
         archive.record.agent_session_id = "theirs"
-        appended: list[int] = []
-        append = store.append
-
-        async def noted(lease: Lease, batch: Batch) -> int:
-            appended.append(len(batch.events))
+        importing = asyncio.create_task(import_session(store, archive, "t", ME))
+        written = 0
+        while not importing.done():
+            written += 1
+            await store.append(lease, batch(written))
+            seen = {event.session_id for event in await store.all_events(limit=9999)}
             before = await store.session("t")
-            assert before is not None
-            assert before.agent_session_id is None  # what is killed now is known by that
-            return await append(lease, batch)
-
-        monkeypatch.setattr(store, "append", noted)
-        stored = await import_session(store, archive, "t", ME)
-        assert appended == [2501]
+            if before is not None and not before.last_seq:
+                assert before.agent_session_id is None  # what is killed now is known by that
+                assert seen == {"s"}
+        assert written > 1  # while it was not done
+        stored = await importing
         assert (stored.last_seq, stored.agent_session_id) == (2501, "theirs")
+        assert [event.body for event in await whole(store, "t")] == archive.events
 
 
 def test_unknown_fields_of_an_event_are_kept_as_they_stood() -> None:

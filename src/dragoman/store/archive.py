@@ -38,7 +38,9 @@ from dragoman.store.records import (
 from dragoman.store.search_texts import Texts
 
 MAX_LINE = 64 * 1024 * 1024
-_LEASE_SECONDS = 60.0
+_LEASE_SECONDS = 300.0
+_PORTION_BYTES = 1024 * 1024
+_PORTION_EVENTS = 1_000
 _HEADER = 'the header of a session, {"dragoman": 1, "session": {…}}'
 
 
@@ -92,8 +94,9 @@ async def import_session(
 
     Being imported is something that happens in it: it is not forgotten as if nothing had.
 
-    Its events come in one go, and with them the agent's id for it: what is left of an import that
-    was killed has neither, and is removed like any session that was never begun.
+    A long one is written bit by bit, so that nobody waits for it. Its events are seen when all are
+    there, and with them the agent's id for it: what is left of an import that was killed has
+    neither, and is removed like any session that was never begun.
     """
     record = msgspec.structs.replace(
         archive.record,
@@ -110,7 +113,10 @@ async def import_session(
     await _create(store, record)
     lease = await store.acquire(session_id, owner, seconds=_LEASE_SECONDS, gone=lambda who: False)
     try:
-        await store.append(lease, _batch(archive, await _own_conversation(store, archive.record)))
+        status = status_at_rest(record.status, _decoded(archive))
+        theirs = await _own_conversation(store, archive.record)
+        change = SessionChange(agent_session_id=theirs, status=status)
+        await store.fill(lease, _batches(archive), change)
     except BaseException:
         with suppress(DragomanError):
             await store.delete_session(session_id, lease)
@@ -144,23 +150,40 @@ async def _own_conversation(store: Store, record: SessionRecord) -> str | None:
     return None if await store.sessions(wanted) else theirs
 
 
-def _batch(archive: Archive, agent_session_id: str | None) -> Batch:
-    texts, record = Texts(), archive.record
-    events = [decode_event(body) for body in archive.events]
-    said = texts.feed(events)
-    status = status_at_rest(record.status, events)
-    change = SessionChange(agent_session_id=agent_session_id, status=status)
-    told = [_as_told(*each) for each in zip(archive.events, events, strict=True)]
-    told += map(encode_event, _ends(events))
-    return Batch(first_seq=1, events=told, change=change, said=[*said, *texts.rest()])
+def _batches(archive: Archive) -> Iterator[Batch]:
+    texts, first = Texts(), 1
+    for bodies in _portions(archive.events):
+        events = [decode_event(body) for body in bodies]
+        told = [_as_told(*each) for each in zip(bodies, events, strict=True)]
+        yield Batch(first_seq=first, events=told, said=texts.feed(events))
+        first += len(bodies)
+    ends = [encode_event(event) for event in _ends(archive)]
+    yield Batch(first_seq=first, events=ends, said=texts.rest())
 
 
-def _ends(events: list[Event]) -> Iterator[Event]:
+def _portions(bodies: list[bytes]) -> Iterator[list[bytes]]:
+    """As much as others may wait for."""
+    some, size = list[bytes](), 0
+    for body in bodies:
+        if some and (size + len(body) > _PORTION_BYTES or len(some) == _PORTION_EVENTS):
+            yield some
+            some, size = [], 0
+        some.append(body)
+        size += len(body)
+    if some:
+        yield some
+
+
+def _decoded(archive: Archive) -> Iterator[Event]:
+    return map(decode_event, archive.events)
+
+
+def _ends(archive: Archive) -> Iterator[Event]:
     """A prompt that a file has waiting would run before the importer's first one, and nobody waits
     for an answer to its questions."""
-    ends = loose_ends(fold(SessionState(), events), IMPORTED)
-    for seq, event in enumerate(ends, len(events) + 1):
-        event.seq, event.at = seq, events[-1].at
+    state = fold(SessionState(), _decoded(archive))
+    for seq, event in enumerate(loose_ends(state, IMPORTED), len(archive.events) + 1):
+        event.seq, event.at = seq, decode_event(archive.events[-1]).at
         yield event
 
 

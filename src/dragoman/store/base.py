@@ -153,7 +153,8 @@ class Store(Protocol):
         ...
 
     async def all_events(self, *, after: int = 0, limit: int = 1000) -> list[StoredEvent]:
-        """The events of all sessions behind a position."""
+        """The events of all sessions behind a position. Those of a copy come together, where it
+        became whole."""
         ...
 
     async def last_position(self) -> int: ...
@@ -166,7 +167,13 @@ class Store(Protocol):
 
     async def copy_events(self, source: str, lease: Lease) -> int:
         """Give the new, empty session of the lease all events of another, and its snapshot; the
-        last sequence. When it fails the first of them may be there: then it is to be deleted."""
+        last sequence. Nobody sees any of them before all are there. What is left of one that
+        failed is continued by the next, or deleted with the session."""
+        ...
+
+    async def fill(self, lease: Lease, batches: Iterable[Batch], change: SessionChange) -> int:
+        """The same with the events and texts of these batches, which follow each other from the
+        first event on; they are written one by one, so that nobody waits for all of them."""
         ...
 
     async def search(self, query: str, *, limit: int = 50) -> list[Hit]:

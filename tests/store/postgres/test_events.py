@@ -81,7 +81,7 @@ async def test_who_loses_the_copy_meanwhile_writes_no_more_of_it(
 ) -> None:
     async def takes(other: PostgresStore, _: Lease) -> None:
         await other.acquire("copy", ME, seconds=60, gone=lambda _: True)
-        assert len(await whole(other, "copy")) == 10
+        assert await whole(other, "copy") == []
 
     with pytest.raises(LeaseLost):
         await copied(tmp_path, monkeypatch, takes)
@@ -108,7 +108,8 @@ async def test_large_events_are_copied_few_at_a_time(
 MANY_SESSIONS = """
 INSERT INTO dragoman.sessions (id, agent, cwd, created_at, updated_at, renamed, status, archived,
     additional_directories, last_seq)
-SELECT 's' || n, 'a', '/', n, n, false, 'idle', false, '[]', 20 FROM generate_series(1, 2000) n
+SELECT 's' || n, 'a', '/', n, n, false, 'idle', false, '[]', CASE n WHEN 1 THEN 30000 ELSE 20 END
+FROM generate_series(1, 2000) n
 """
 ONE_OF_THEM_LONG = """
 INSERT INTO dragoman.events (session, seq, position, body)

@@ -26,7 +26,15 @@ from dragoman.errors import (
 from dragoman.store.postgres.database import CHANNEL, Database
 from dragoman.store.postgres.search import storable, vector
 from dragoman.store.postgres.sessions import change_records, key_of
-from dragoman.store.records import Batch, Lease, Said, SessionTip, Snapshot, StoredEvent
+from dragoman.store.records import (
+    Batch,
+    Lease,
+    Said,
+    SessionChange,
+    SessionTip,
+    Snapshot,
+    StoredEvent,
+)
 
 _SOME = """
 SELECT position, id, seq, body FROM (
@@ -40,16 +48,39 @@ SELECT position, id, seq, body FROM (
 _EVENTS = _SOME.format(
     order="seq",
     query="""
-SELECT e.position, %s::text AS id, e.seq, e.body FROM events e
-WHERE e.session = (SELECT key FROM sessions WHERE id = %s AND NOT deleted)
-    AND e.seq > %s AND e.seq <= %s
+WITH wanted AS MATERIALIZED (
+    SELECT key, id, last_seq, copied_at FROM sessions WHERE id = %s AND NOT deleted
+)
+SELECT coalesce(e.position, e.seq + (SELECT copied_at FROM wanted)) AS position,
+    (SELECT id FROM wanted) AS id, e.seq, e.body
+FROM events e WHERE e.session = (SELECT key FROM wanted)
+    AND e.seq > %s AND e.seq <= %s AND e.seq <= (SELECT last_seq FROM wanted)
 """,
 )
+# Up to the next copy, then that copy. One statement, so that no copy becomes whole in between.
 _ALL_EVENTS = _SOME.format(
     order="position",
     query="""
-SELECT e.position, s.id, e.seq, e.body FROM events e JOIN sessions s ON s.key = e.session
-WHERE e.position > %s AND NOT s.deleted ORDER BY e.position LIMIT %s
+WITH cursor AS (SELECT %s::bigint AS after, %s::bigint AS most), next_copy AS MATERIALIZED (
+    SELECT key, id, copied, copied_at FROM sessions
+    WHERE copied_at + copied > (SELECT after FROM cursor) AND copied > 0 AND NOT deleted
+    ORDER BY copied_at + copied LIMIT 1
+)
+(
+    SELECT e.position, s.id, e.seq, e.body FROM events e JOIN sessions s ON s.key = e.session
+    WHERE e.position > (SELECT after FROM cursor)
+        AND e.position <= coalesce((SELECT copied_at FROM next_copy), 9223372036854775807)
+        AND e.seq <= s.last_seq AND NOT s.deleted
+    ORDER BY e.position LIMIT (SELECT most FROM cursor)
+)
+UNION ALL
+(
+    SELECT c.copied_at + e.seq, c.id, e.seq, e.body
+    FROM next_copy c JOIN events e ON e.session = c.key
+    WHERE e.seq > (SELECT after FROM cursor) - c.copied_at AND e.seq <= c.copied
+    ORDER BY e.seq LIMIT (SELECT most FROM cursor)
+)
+ORDER BY position LIMIT (SELECT most FROM cursor)
 """,
 )
 _FURTHER = """
@@ -72,11 +103,19 @@ SELECT max(seq) FROM (
     FROM events WHERE session = %s AND seq > %s AND seq <= %s
 ) AS measured WHERE size <= %s OR seq = %s
 """
+# What is not whole yet has no position, so that no reader of all events finds it.
 _COPY_EVENTS = """
+INSERT INTO events (session, seq, body)
+SELECT %s, seq, body FROM events WHERE session = %s AND seq > %s AND seq <= %s
+"""
+_ADD_HIDDEN = """
+INSERT INTO events (session, seq, body)
+SELECT %s, given.seq, given.body FROM unnest(%b, %b) AS given (seq, body)
+"""
+_LAST_COPIED = "SELECT coalesce(max(seq), 0) FROM events WHERE session = %s"
+_FINISH = """
 WITH added AS (UPDATE head SET position = position + %s RETURNING position - %s AS before)
-INSERT INTO events (position, session, seq, body)
-SELECT added.before + row_number() OVER (ORDER BY e.seq), %s, e.seq, e.body
-FROM added, events e WHERE e.session = %s AND e.seq > %s AND e.seq <= %s
+UPDATE sessions SET copied = %s, copied_at = added.before FROM added WHERE key = %s
 """
 _COPY_SAID = """
 INSERT INTO said (session, seq, kind, text, words)
@@ -113,12 +152,11 @@ async def events(db: Database, all_wanted: Sequence[WantedEvents]) -> list[list[
     return found
 
 
-def _range(wanted: WantedEvents, most: int) -> tuple[str, str, int, int, int]:
+def _range(wanted: WantedEvents, most: int) -> tuple[str, int, int, int]:
     # The driver has these as numbers of 64 bits.
     after = max(wanted.after, 0)
     last = after + min(wanted.limit, 2**31)
-    session_id = storable(wanted.session_id)
-    return session_id, session_id, after, last, most
+    return storable(wanted.session_id), after, last, most
 
 
 async def further(db: Database, all_wanted: Sequence[WantedEvents]) -> set[int]:
@@ -150,36 +188,63 @@ async def save_snapshot(db: Database, lease: Lease, saved: Snapshot) -> None:
 
 async def begin_copy(db: Database, source: str, lease: Lease) -> int:
     """How far to copy: what the source is given from now on is its own. Nobody waits for that, and
-    the state that is copied first counts once the events are there that lead to it."""
-    target, origin = await fenced(db, lease), await key_of(db, source)
-    if target.last_seq:
-        raise SequenceGap(db.place, target.last_seq + 1, 1)
+    nobody sees any of the copy before `finish` says that all of it is there."""
+    target, origin = await _unbegun(db, lease), await key_of(db, source)
     [(last,)] = await db.rows("SELECT last_seq FROM sessions WHERE key = %s", (origin,))
     await db.run(_COPY_SNAPSHOT, (target.key, origin, last))
     return last
 
 
 async def copy_some(db: Database, source: str, lease: Lease, last: int) -> bool:
-    """The next events on the way to the last; whether there are more. The sequence stays the same,
-    so what refers to it still does. Raises UnknownSession when the source is deleted meanwhile."""
-    target, origin = await fenced(db, lease), await key_of(db, source)
-    after = target.last_seq
-    asked = (
-        origin,
-        after,
-        min(last, after + db.limits.copy_events),
-        db.limits.read_bytes,
-        after + 1,
-    )
+    """The next events on the way to the last, also from a copy that was cut short; whether there
+    are more. The sequence stays the same, so what refers to it still does. Raises UnknownSession
+    when the source is deleted meanwhile."""
+    target, origin = await _unbegun(db, lease), await key_of(db, source)
+    after = await _last_copied(db, target.key)
+    further = min(last, after + db.limits.copy_events)
+    asked = (origin, after, further, db.limits.read_bytes, after + 1)
     upto = (await db.rows(_NEXT, asked))[0][0] if after < last else after
     if upto is None:
         raise UnknownSession(source)
     await db.run(_COPY_SAID, (target.key, origin, after, upto))
-    await db.run("UPDATE sessions SET last_seq = %s WHERE key = %s", (upto, target.key))
-    count = upto - after
-    if await db.run(_COPY_EVENTS, (count, count, target.key, origin, after, upto)) != count:
+    if await db.run(_COPY_EVENTS, (target.key, origin, after, upto)) != upto - after:
         raise UnknownSession(source)
     return upto < last
+
+
+async def add_hidden(db: Database, lease: Lease, batch: Batch) -> None:
+    """The next events of a session that nobody sees before `finish`, and its next texts."""
+    target = await _unbegun(db, lease)
+    after = await _last_copied(db, target.key)
+    if batch.first_seq != after + 1:
+        raise SequenceGap(db.place, after + 1, batch.first_seq)
+    numbers = Integers(range(after + 1, after + 1 + len(batch.events)))
+    if batch.events:
+        await db.run(_ADD_HIDDEN, (target.key, numbers, Blobs(batch.events)))
+    if batch.said:
+        await add_said(db, [(target.key, each) for each in batch.said])
+
+
+async def finish(db: Database, lease: Lease, change: SessionChange) -> int:
+    """All of a copy is there. Readers of all events find it after everything else: a copy has the
+    next positions, whatever was written while it was made. The last sequence."""
+    key = (await _unbegun(db, lease)).key
+    last = await _last_copied(db, key)
+    await change_records(db, [(key, last, msgspec.to_builtins(change))])
+    await db.run(_FINISH, (last, last, last, key))
+    return last
+
+
+async def _unbegun(db: Database, lease: Lease) -> SessionTip:
+    """The session of a lease, of which nobody has seen anything. Raises as `fenced` does."""
+    target = await fenced(db, lease)
+    if target.last_seq:
+        raise SequenceGap(db.place, target.last_seq + 1, 1)
+    return target
+
+
+async def _last_copied(db: Database, key: int) -> int:
+    return (await db.rows(_LAST_COPIED, (key,)))[0][0]
 
 
 # In one order for everyone, so that nobody waits for one who waits for him.

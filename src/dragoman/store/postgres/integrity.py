@@ -14,8 +14,14 @@ FROM sessions s LEFT JOIN (
     SELECT session, count(*) AS count, max(seq) AS last FROM events GROUP BY session
 ) e ON e.session = s.key
 WHERE NOT s.deleted AND (s.last_seq <> coalesce(e.count, 0) OR s.last_seq <> coalesce(e.last, 0))
+    -- A copy that is not whole has no last one yet.
+    AND (s.last_seq > 0 OR e.count <> e.last)
 """
-_HEAD = "SELECT position, (SELECT max(position) FROM events) FROM head"
+_HEAD = """
+SELECT position, greatest(
+    (SELECT max(position) FROM events), (SELECT max(copied_at + copied) FROM sessions)
+) FROM head
+"""
 _STRAY = """
 SELECT DISTINCT e.session FROM events e
 WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.key = e.session)

@@ -34,7 +34,7 @@ SELECT s.id, t.seq, t.kind, left(t.text, %s)
 FROM unnest(%s::bigint[], %s::bigint[], %s::text[]) WITH ORDINALITY
     AS best (session, seq, kind, place)
 JOIN said t USING (session, seq, kind) JOIN sessions s ON s.key = t.session
-WHERE NOT s.deleted ORDER BY best.place
+WHERE NOT s.deleted AND t.seq <= s.last_seq ORDER BY best.place
 """
 NEWEST = 20_000
 """Texts that are looked through first."""

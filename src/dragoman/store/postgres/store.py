@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -213,7 +213,16 @@ class PostgresStore:
         job = partial(events.copy_some, source=source, lease=lease, last=last)
         while await self._writer.write(job, is_long=True):
             pass
-        return last
+        return await self._finish(lease, SessionChange())
+
+    async def fill(self, lease: Lease, batches: Iterable[Batch], change: SessionChange) -> int:
+        for batch in batches:
+            job = partial(events.add_hidden, lease=lease, batch=batch)
+            await self._writer.write(job, tells=None, is_long=True)
+        return await self._finish(lease, change)
+
+    async def _finish(self, lease: Lease, change: SessionChange) -> int:
+        return await self._writer.write(partial(events.finish, lease=lease, change=change))
 
     async def search(self, query: str, *, limit: int = 50) -> list[Hit]:
         """Nobody else waits for it."""

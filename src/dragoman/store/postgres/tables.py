@@ -128,7 +128,16 @@ UPDATE rules SET home = lone.home FROM (
 ) AS lone;
 """
 
-STEPS = (_FIRST, _IMPORTS, _OFFERS, _HOMES_OF_RULES)
+# How many of its first events came as a copy, and the position before them: they have none of
+# their own.
+_COPIES = """
+ALTER TABLE events ALTER COLUMN position DROP NOT NULL;
+ALTER TABLE sessions ADD COLUMN copied bigint NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN copied_at bigint;
+CREATE INDEX copies ON sessions ((copied_at + copied)) WHERE copied > 0 AND NOT deleted;
+"""
+
+STEPS = (_FIRST, _IMPORTS, _OFFERS, _HOMES_OF_RULES, _COPIES)
 
 # A process that waits here waits for the steps of another, which may take long.
 _LOCK = """

@@ -12,19 +12,46 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import DragomanError, SequenceGap, UnknownSession
-from dragoman.store.records import Batch, Lease, SessionTip, Snapshot, StoredEvent
+from dragoman.store.records import (
+    Batch,
+    Lease,
+    SessionChange,
+    SessionTip,
+    Snapshot,
+    StoredEvent,
+)
 from dragoman.store.sqlite import sessions
 from dragoman.store.sqlite.database import Database, blobs, integers, texts
 from dragoman.store.sqlite.sessions import change_records, key_of
 
 _EVENTS = """
-SELECT e.position, s.id, e.seq, e.body FROM sessions s JOIN events e ON e.session = s.key
+SELECT iif(e.seq > s.copied, e.position, s.copied_at + e.seq), s.id, e.seq, e.body
+FROM sessions s JOIN events e ON e.session = s.key
 WHERE s.id = ? AND NOT s.deleted AND e.seq > ? AND e.seq <= s.last_seq ORDER BY e.seq LIMIT ?
 """
+# Up to the next copy, then that copy. One statement, so that no copy becomes whole in between.
 _ALL_EVENTS = """
-SELECT e.position, s.id, e.seq, e.body FROM events e CROSS JOIN sessions s ON s.key = e.session
-WHERE e.position > ? AND NOT s.deleted ORDER BY e.position LIMIT ?
+WITH next_copy AS MATERIALIZED (
+    SELECT key, id, copied, copied_at FROM sessions
+    WHERE copied_at + copied > ?1 AND copied > 0 AND NOT deleted
+    ORDER BY copied_at + copied LIMIT 1
+)
+SELECT * FROM (
+    SELECT e.position, s.id, e.seq, e.body FROM events e CROSS JOIN sessions s ON s.key = e.session
+    WHERE e.position > ?1 AND e.position <= coalesce((SELECT copied_at FROM next_copy), ?2)
+        AND e.seq > s.copied AND e.seq <= s.last_seq AND NOT s.deleted
+    ORDER BY e.position
+)
+UNION ALL
+SELECT * FROM (
+    SELECT c.copied_at + e.seq, c.id, e.seq, e.body
+    FROM next_copy c CROSS JOIN events e ON e.session = c.key
+    WHERE e.seq > ?1 - c.copied_at AND e.seq <= c.copied
+    ORDER BY e.seq
+)
+LIMIT ?3
 """
+_LAST = 2**62
 _SNAPSHOT = """
 SELECT n.seq, n.body FROM snapshots n JOIN sessions s ON s.key = n.session
 WHERE s.id = ? AND NOT s.deleted AND n.seq <= s.last_seq
@@ -39,15 +66,29 @@ _WEIGH_EVENTS = f"""
 SELECT seq, octet_length(body) FROM events WHERE session = ? AND seq > ? AND seq <= ?
 ORDER BY seq LIMIT {sessions.PORTION_ROWS}
 """
+# What is not whole yet is where no reader of all events looks.
+_LAST_HIDDEN = f"SELECT coalesce(max(position), -{_LAST}) FROM events WHERE position < 0"
 _COPY_EVENTS = """
-INSERT INTO events (session, seq, body)
-SELECT ?, seq, body FROM events WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq
+INSERT INTO events (position, session, seq, body)
+SELECT ?1 + row_number() OVER (ORDER BY seq), ?2, seq, body FROM events
+WHERE session = ?3 AND seq > ?4 AND seq <= ?5
 """
-# They are copied in the order of their ids, so as many as are there come before the next.
+_ADD_HIDDEN = """
+INSERT INTO events (position, session, seq, body)
+SELECT ?1 + rowid, ?2, ?3 + rowid, value FROM carray(?4)
+"""
+# They are copied in the order of their ids, so the first ones of the source are those that are
+# there.
+_LAST_SAID = """
+SELECT coalesce(max(id), 0) FROM (
+    SELECT id FROM said WHERE session = ? AND seq <= ? ORDER BY id
+    LIMIT (SELECT count(*) FROM said WHERE session = ?)
+)
+"""
 _WEIGH_SAID = f"""
-SELECT id, octet_length(text) * {sessions.TEXT_WEIGHT} FROM said WHERE session = ? AND seq <= ?
+SELECT id, octet_length(text) * {sessions.TEXT_WEIGHT} FROM said
+WHERE session = ? AND id > ? AND seq <= ?
 ORDER BY id LIMIT {sessions.PORTION_ROWS // sessions.TEXT_WEIGHT}
-OFFSET (SELECT count(*) FROM said WHERE session = ?)
 """
 _COPY_SAID = """
 INSERT INTO said (session, seq, kind, text)
@@ -60,7 +101,7 @@ def events(db: Database, session_id: str, after: int, limit: int) -> list[Stored
 
 
 def all_events(db: Database, after: int, limit: int) -> list[StoredEvent]:
-    return _some(db, db.each(_ALL_EVENTS, (after, limit)))
+    return _some(db, db.each(_ALL_EVENTS, (max(after, 0), _LAST, limit)))
 
 
 def _some(db: Database, rows: Iterable[tuple[Any, ...]]) -> list[StoredEvent]:
@@ -85,10 +126,8 @@ def save_snapshot(db: Database, lease: Lease, saved: Snapshot) -> None:
 
 def begin_copy(db: Database, source: str, lease: Lease) -> int:
     """How far to copy: what the source is given from now on is its own. Nobody sees any of the copy
-    before all of it is there, which is when the last sequence is set."""
-    target, origin = fenced(db, lease), key_of(db, source)
-    if target.last_seq:
-        raise SequenceGap(db.place, target.last_seq + 1, 1)
+    before `finish` says that all of it is there."""
+    target, origin = _unbegun(db, lease), key_of(db, source)
     last = db.rows("SELECT last_seq FROM sessions WHERE key = ?", (origin,))[0][0]
     db.run(_COPY_SNAPSHOT, (target.key, origin, last))
     return last
@@ -97,23 +136,65 @@ def begin_copy(db: Database, source: str, lease: Lease) -> int:
 def copy_some(db: Database, source: str, lease: Lease, last: int) -> bool:
     """The next events after those that are there, also from a copy that was cut short; whether
     there are more. The sequence stays the same, so what refers to it still does."""
-    target, origin = fenced(db, lease), key_of(db, source)
-    after = db.rows(_LAST_COPIED, (target.key,))[0][0]
+    target, origin = _unbegun(db, lease), key_of(db, source)
+    after = _last_copied(db, target.key)
     some = sessions.portion(db, db.each(_WEIGH_EVENTS, (origin, after, last)))
     if some:
-        db.run(_COPY_EVENTS, (target.key, origin, after, some[-1]))
+        hidden = db.rows(_LAST_HIDDEN)[0][0]
+        db.run(_COPY_EVENTS, (hidden, target.key, origin, after, some[-1]))
     return bool(some)
 
 
-def copy_said(db: Database, source: str, lease: Lease, last: int) -> bool:
-    """The same for the texts; when there are no more, the copy is finished."""
-    target, origin = fenced(db, lease), key_of(db, source)
-    some = sessions.portion(db, db.each(_WEIGH_SAID, (origin, last, target.key)))
-    if some:
-        db.run(_COPY_SAID, (target.key, integers(some)))
-    else:
-        db.run("UPDATE sessions SET last_seq = ? WHERE key = ?", (last, target.key))
-    return bool(some)
+def last_said(db: Database, source: str, lease: Lease, last: int) -> int:
+    """The last text of the source that the copy has."""
+    target, origin = _unbegun(db, lease), key_of(db, source)
+    return db.rows(_LAST_SAID, (origin, last, target.key))[0][0]
+
+
+def copy_said(db: Database, source: str, lease: Lease, last: int, after: int) -> int | None:
+    """The next texts; the last of them, or None when there are no more."""
+    target, origin = _unbegun(db, lease), key_of(db, source)
+    some = sessions.portion(db, db.each(_WEIGH_SAID, (origin, after, last)))
+    if not some:
+        return None
+    db.run(_COPY_SAID, (target.key, integers(some)))
+    return some[-1]
+
+
+def add_hidden(db: Database, lease: Lease, batch: Batch) -> None:
+    """The next events of a session that nobody sees before `finish`, and its next texts."""
+    target = _unbegun(db, lease)
+    after = _last_copied(db, target.key)
+    if batch.first_seq != after + 1:
+        raise SequenceGap(db.place, after + 1, batch.first_seq)
+    if batch.events:
+        hidden = db.rows(_LAST_HIDDEN)[0][0]
+        db.run(_ADD_HIDDEN, (hidden, target.key, after, blobs(batch.events)))
+    if batch.said:
+        add_said(db, [(target.key, each.seq, each.kind, each.text) for each in batch.said])
+
+
+def finish(db: Database, lease: Lease, change: SessionChange) -> int:
+    """All of a copy is there. Readers of all events find it after everything else: a copy has the
+    next positions, whatever was written while it was made. The last sequence."""
+    target = _unbegun(db, lease)
+    last, at = _last_copied(db, target.key), last_position(db)
+    db.run("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'events'", (last,))
+    db.run("UPDATE sessions SET copied = ?, copied_at = ? WHERE key = ?", (last, at, target.key))
+    change_records(db, [(target.key, last, msgspec.to_builtins(change))])
+    return last
+
+
+def _unbegun(db: Database, lease: Lease) -> SessionTip:
+    """The session of a lease, of which nobody has seen anything. Raises as `fenced` does."""
+    target = fenced(db, lease)
+    if target.last_seq:
+        raise SequenceGap(db.place, target.last_seq + 1, 1)
+    return target
+
+
+def _last_copied(db: Database, key: int) -> int:
+    return db.rows(_LAST_COPIED, (key,))[0][0]
 
 
 _STANDING = """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -201,11 +201,21 @@ class SqliteStore:
     async def copy_events(self, source: str, lease: Lease) -> int:
         """Bit by bit, so that nobody else has to wait for it."""
         last = await self._write(partial(events.begin_copy, source=source, lease=lease))
-        touched = self._mirrored(Mirror.touch, lease.session_id)
-        for job in (events.copy_some, events.copy_said):
-            some = partial(job, source=source, lease=lease, last=last)
-            await self._in_portions(some, after=touched)
-        return last
+        copy = {"source": source, "lease": lease, "last": last}
+        await self._in_portions(partial(events.copy_some, **copy))
+        said = await self._write(partial(events.last_said, **copy))
+        while said is not None:
+            said = await self._in_turn(partial(events.copy_said, **copy, after=said))
+        return await self._finish(lease, SessionChange())
+
+    async def fill(self, lease: Lease, batches: Iterable[Batch], change: SessionChange) -> int:
+        for batch in batches:
+            await self._in_turn(partial(events.add_hidden, lease=lease, batch=batch))
+        return await self._finish(lease, change)
+
+    async def _finish(self, lease: Lease, change: SessionChange) -> int:
+        job = partial(events.finish, lease=lease, change=change)
+        return await self._write(job, after=self._mirrored(Mirror.touch, lease.session_id))
 
     async def search(self, query: str, *, limit: int = 50) -> list[Hit]:
         return await self._read(lambda db: search(db, query, limit))
@@ -306,15 +316,18 @@ class SqliteStore:
         self._writer.submit(WriteJob(job, future, wipes=wipes, lasting=lasting, after=after))
         return await future
 
-    async def _in_portions(
-        self, job: Callable[[Database], bool], *, after: Callable[[], None] | None = None
-    ) -> None:
-        """Until it says that there is no more. Each is followed by a pause as long as itself: other
-        processes get at the database only while this one does not write."""
+    async def _in_portions(self, job: Callable[[Database], bool]) -> None:
+        """Until it says that there is no more."""
+        while await self._in_turn(job):
+            pass
+
+    async def _in_turn(self, job: Callable[[Database], T]) -> T:
+        """With a pause as long as itself: other processes get at the database only while this one
+        does not write."""
         began = time.monotonic()
-        while await self._write(job, after=after):
-            await asyncio.sleep(min(time.monotonic() - began, _LONGEST_PAUSE))
-            began = time.monotonic()
+        result = await self._write(job)
+        await asyncio.sleep(min(time.monotonic() - began, _LONGEST_PAUSE))
+        return result
 
     async def _read(self, job: Callable[[Database], T]) -> T:
         if self._reading is not None:

@@ -119,7 +119,15 @@ _OFFERS = """
 ALTER TABLE sessions ADD COLUMN offer TEXT;
 """
 
-STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS, _IMPORTS, _OFFERS)
+# How many of its first events came as a copy, and the position before them: those that stand with
+# them are hidden ones.
+_COPIES = """
+ALTER TABLE sessions ADD COLUMN copied INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN copied_at INTEGER;
+CREATE INDEX copies ON sessions (copied_at + copied) WHERE copied > 0 AND NOT deleted;
+"""
+
+STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS, _IMPORTS, _OFFERS, _COPIES)
 
 
 def migrate(db: Database, before_first: Callable[[], None] | None = None) -> None:
