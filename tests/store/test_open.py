@@ -17,7 +17,7 @@ from store.stores import batch, begin, fill, on_disk, record, whole
 from dragoman.errors import StoreCorrupt, StoreError
 from dragoman.store.mirror_lines import header_line
 from dragoman.store.open import open_store
-from dragoman.store.sqlite import sessions, tables
+from dragoman.store.sqlite import database, sessions, tables
 from dragoman.store.sqlite.database import Database
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -58,6 +58,21 @@ async def test_every_file_is_private_whatever_the_umask(tmp_path: Path) -> None:
         }
     finally:
         os.umask(previous)
+
+
+def test_every_setting_of_a_connection_counts(tmp_path: Path) -> None:
+    db = Database(database.prepare(tmp_path))
+    names = ("journal_mode", "synchronous", "secure_delete", "journal_size_limit", "temp_store")
+    settings = {name: db.rows(f"PRAGMA {name}")[0][0] for name in names}
+    db.close()
+    full, in_memory = 2, 2
+    assert settings == {
+        "journal_mode": "wal",
+        "synchronous": full,
+        "secure_delete": 1,
+        "journal_size_limit": 16 * 1024 * 1024,
+        "temp_store": in_memory,
+    }
 
 
 async def test_files_that_others_could_read_become_private(tmp_path: Path) -> None:

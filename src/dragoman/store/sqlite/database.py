@@ -29,7 +29,8 @@ _apsw: Any = apsw
 _READ, _WRITE = apsw.SQLITE_OPEN_READONLY, apsw.SQLITE_OPEN_READWRITE
 _INCREMENTAL = 2
 _PAGES_AT_ONCE = 500
-# Deleted content is overwritten: a command that was taken may have held a secret.
+# Deleted content is overwritten: a command that was taken may have held a secret. What a
+# transaction would undo is kept in memory: in a file it is written to /var/tmp.
 _SETTINGS = """
 PRAGMA synchronous = FULL;
 PRAGMA secure_delete = ON;
@@ -69,11 +70,8 @@ class Database:
             self.close()
             raise
 
-    def run(self, statement: str, values: Sequence[Any] = ()) -> None:
-        try:
-            self._db.execute(statement, values)
-        except apsw.Error as error:
-            self._fail(error)
+    def run(self, statements: str, values: Sequence[Any] = ()) -> None:
+        self.rows(statements, values)  # to the end: a row that one returns would stop the others
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
