@@ -15,6 +15,7 @@ from dragoman.hub import commands
 from dragoman.hub.hub import Hub
 from dragoman.session.facts import Offer
 from dragoman.store.open import open_store
+from dragoman.store.records import decode_events
 
 
 class Launcher:
@@ -46,9 +47,9 @@ async def main(directory: Path, launcher: Launcher) -> None:
 
 async def read(hub: Hub, session_id: str, gauge: Gauge) -> None:
     async for page in hub.watch(session_id):
-        for stored in page:
-            match stored.decode():
-                case AgentMessage() as event:
+        for event in decode_events(page):
+            match event:
+                case AgentMessage():
                     gauge.saw(len(event.text))
                 case TurnEnded():
                     return

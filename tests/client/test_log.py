@@ -279,6 +279,21 @@ async def test_settings_told_together_are_each_seen_in_the_light_of_the_one_befo
     assert log.state.config_options == [told, own]
 
 
+async def test_what_an_agent_tells_of_its_terminals_is_recorded_together_with_the_rest() -> None:
+    batches: list[list[int]] = []
+    log = log_recorded_by(lambda events: batches.append([event.seq for event in events]))
+    ours = new_terminal_id()
+    shown = [
+        e.TerminalStarted("own", []),
+        e.TerminalOutput("own", "a"),
+        e.TerminalOutput(ours, "b"),
+    ]
+    log.record_told([*said("a"), *shown, *said("c")], 5)
+    log.record_told([*said("d"), e.ConfigChanged([]), *said("e")], 3)
+    assert batches == [[1], [2, 3, 4, 5], [6], [7, 8]]
+    assert list(log.state.terminals) == ["own"]
+
+
 async def test_nothing_told_is_nothing_recorded() -> None:
     log = SessionLog([e.SessionOpened("s", "/", "new")], replaying=False, listeners=[])
     log.record_told([], 40 * MIB)

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 from store.stores import YOU, Opens, batch, begin, body, fill, record, whole
 
 from dragoman.errors import LeaseLost, NameTaken, SequenceGap, UnknownSession
-from dragoman.store.records import Batch, Lease, Said, SessionChange, Snapshot
+from dragoman.store.records import (
+    Batch,
+    Lease,
+    Said,
+    SessionChange,
+    Snapshot,
+    StoredEvent,
+    decode_events,
+)
 from dragoman.store.store_limits import StoreLimits
 
 
@@ -31,6 +40,32 @@ async def test_any_bytes_come_back_as_they_were(opens: Opens) -> None:
         bodies = [b"", b"\0", b"\xff\xfe", "ü𝄞".encode(), b"x" * 3_000_000]
         await store.append(lease, Batch(first_seq=1, events=bodies))
         assert [event.body for event in await whole(store)] == bodies
+
+
+def page_of(*bodies: bytes) -> list[StoredEvent]:
+    return [StoredEvent(seq, "s", seq, each) for seq, each in enumerate(bodies, 1)]
+
+
+def test_a_page_is_decoded_as_its_events_are() -> None:
+    laid_out = body(2).replace(b",", b",\n", 1)
+    page = page_of(body(1), laid_out, body(3))
+    assert decode_events(page) == [event.decode() for event in page]
+    assert decode_events([]) == []
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"", b"{", b"\xff", b'{"type":"\xff"}', b"1", body(7) + body(8), body(7) + b"\n"]
+)
+def test_a_page_with_a_damaged_event_fails_as_the_event_does(damaged: bytes) -> None:
+    alone = StoredEvent(2, "s", 2, damaged)
+    page = [*page_of(body(1)), alone, *page_of(body(3))]
+    try:
+        event = alone.decode()
+    except msgspec.DecodeError:
+        with pytest.raises(msgspec.DecodeError):
+            decode_events(page)
+    else:
+        assert decode_events(page)[1] == event
 
 
 async def test_the_record_follows_its_events(opens: Opens) -> None:

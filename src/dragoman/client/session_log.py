@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, TypeVar
 
 from msgspec import UNSET
@@ -147,19 +147,25 @@ class SessionLog:
         if not events:
             return
         self.touch()
-        if self._plain(events):
-            self._record(events, size)
+        if not self.listeners and self.replay == "no":
+            self._record_together(events, size)
             return
+        # A listener wants the state after each, and what is history is found one by one.
         for event in events:
             if news := self._news_in(event, size):
                 self._record_news(news)
                 size = 0  # it came in once
 
-    def _plain(self, events: list[e.Event]) -> bool:
-        """Whether they may be recorded together: no listener wants the state after each, and none
-        depends on what the one before it did."""
-        alone = bool(self.listeners) or self.replay != "no"
-        return not alone and _DOUBTFUL.isdisjoint(map(type, events))
+    def _record_together(self, events: list[e.Event], size: int) -> None:
+        if _DOUBTFUL.isdisjoint(map(type, events)):
+            self._record(events, size)
+            return
+        for run in _up_to_settings(events):
+            if told := [
+                each for each in run if type(each) not in _DOUBTFUL or self._believed(each)
+            ]:
+                self._record(told, size)
+                size = 0
 
     def _news_in(self, event: e.Event, size: int) -> list[Told]:
         if type(event) in _DOUBTFUL and not self._believed(event):
@@ -230,6 +236,17 @@ class SessionLog:
         for stream in self._streams:
             stream.close()
         self._streams.clear()
+
+
+def _up_to_settings(events: Iterable[e.Event]) -> Iterator[list[e.Event]]:
+    """Runs that end before a change of settings: what it means depends on the state before it."""
+    run: list[e.Event] = []
+    for event in events:
+        if run and type(event) is e.ConfigChanged:
+            yield run
+            run = []
+        run.append(event)
+    yield run
 
 
 def _told_again(replaying: bool, history: SessionState | None) -> Literal["keep", "skip", "no"]:

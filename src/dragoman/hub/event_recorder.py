@@ -187,12 +187,12 @@ class EventRecorder:
         )
         self._said, self._said_size, self._stale = [], 0, False
         self._first_seq += len(events)
-        self._size -= sum(map(len, events))
+        self._size -= batch.size
         return batch
 
     def _stored(self, sent: _Sent) -> None:
         batch, last = sent.batch, sent.append.result()
-        self._unstored -= sent.events_size
+        self._unstored -= batch.size
         if self._unstored <= MUCH_BYTES:
             self._behind.discard(self)
         if batch.events:
@@ -279,8 +279,7 @@ class _Sent:
 
     def __init__(self, batch: Batch, store: Store, lease: Lease) -> None:
         self.batch = batch
-        self.events_size = sum(map(len, batch.events))
-        self.size = self.events_size + sum(len(each.text) for each in batch.said)
+        self.size = batch.size + sum(len(each.text) for each in batch.said)
         self.append = asyncio.create_task(store.append(lease, batch))
         # When an earlier one fails, nobody asks for this one.
         self.append.add_done_callback(lambda done: done.cancelled() or done.exception())

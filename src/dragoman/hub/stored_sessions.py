@@ -29,6 +29,7 @@ from dragoman.store.records import (
     Snapshot,
     Status,
     StoredEvent,
+    decode_events,
 )
 
 logger = logging.getLogger("dragoman.hub")
@@ -177,7 +178,14 @@ def _portions(items: Sequence[T], cost: Callable[[T], int]) -> Iterator[Sequence
         yield items[first:]
 
 
-def readable(events: Iterable[StoredEvent]) -> Iterator[Event]:
+def readable(events: Sequence[StoredEvent]) -> Iterable[Event]:
+    try:
+        return decode_events(events)
+    except (msgspec.DecodeError, RecursionError):
+        return _readable_ones(events)
+
+
+def _readable_ones(events: Iterable[StoredEvent]) -> Iterator[Event]:
     for event in events:
         try:
             yield event.decode()
@@ -244,7 +252,7 @@ async def whole_thread(
     held: deque[AnyEntry] = deque()
     given = after = 0
 
-    def gone(portion: Iterable[StoredEvent]) -> list[AnyEntry]:
+    def gone(portion: Sequence[StoredEvent]) -> list[AnyEntry]:
         """What leaves the state with these events."""
         first = given
         for event in readable(portion):

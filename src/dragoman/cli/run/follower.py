@@ -14,6 +14,7 @@ from dragoman.cli.render.event_text import Tally
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
+from dragoman.store.records import decode_events
 
 if TYPE_CHECKING:
     from dragoman.cli.render.view import Stage
@@ -175,8 +176,8 @@ class Follower:
                 return False
             # All of it, before a question can get between: what leads to a question comes first.
             async with self._stage.status.floor:
-                for stored in page:
-                    self.take(stored.decode())
+                for event in decode_events(page):
+                    self.take(event)
             if self._questions is not None and self.state.last_seq >= self._asks_from:
                 self._questions.ask()
         return True

@@ -476,7 +476,7 @@ class Append(msgspec.Struct, eq=False):
     size: int = 0
 
     def __post_init__(self) -> None:
-        self.size = sum(map(len, self.sent.batch.events))
+        self.size = self.sent.batch.size
 
 
 AnyJob: TypeAlias = WriteJob[Any] | Append

@@ -70,8 +70,9 @@ class Database:
             self.close()
             raise
 
-    def run(self, statements: str, values: Sequence[Any] = ()) -> None:
-        self.rows(statements, values)  # to the end: a row that one returns would stop the others
+    def run(self, statement: str, values: Sequence[Any] = ()) -> None:
+        """To its end: where there are several, one that returns a row would stop the others."""
+        self.rows(statement, values)
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:

@@ -243,7 +243,7 @@ class Fresh:
         if batch.first_seq != self.last_seq + 1:
             self._bodies, self._size = [], 0
         self._bodies += batch.events
-        self._size += sum(map(len, batch.events))
+        self._size += batch.size
         self.last_seq = batch.first_seq + len(batch.events) - 1
         if self._size > _MAX_FRESH:
             self._bodies, self._size = [], 0

@@ -87,7 +87,7 @@ class Append(msgspec.Struct, eq=False):
     size: int = 0
 
     def __post_init__(self) -> None:
-        self.size = sum(map(len, self.batch.events))
+        self.size = self.batch.size
 
 
 AnyJob: TypeAlias = WriteJob[Any] | Append

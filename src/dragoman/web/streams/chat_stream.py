@@ -14,6 +14,7 @@ import msgspec
 
 from dragoman.session import events as e
 from dragoman.store.base import events_of_types
+from dragoman.store.records import decode_events
 from dragoman.ui_stream import DONE, HEADERS, KEEP_ALIVE, Chunk, Encoder, encode
 from dragoman.ui_stream.chunks import Abort, Error, Sdk
 from dragoman.web.context import Server
@@ -100,7 +101,7 @@ class ChatStream:
                 elif batch is None:
                     yield _encoded(self._encoder.tick(time.time())) or KEEP_ALIVE
                 else:
-                    chunks = self._fed(turn_id, [stored.decode() for stored in batch])
+                    chunks = self._fed(turn_id, decode_events(batch))
                     for piece in _pieces_of(chunks):
                         yield piece
         finally:
@@ -192,7 +193,7 @@ async def _pages(server: Server, chat_id: str, begun: _Begun) -> AsyncGenerator[
         if not page:
             return
         after = page[-1].seq
-        yield [stored.decode() for stored in page if stored.seq <= begun.last]
+        yield decode_events(stored for stored in page if stored.seq <= begun.last)
 
 
 async def active_settlements(server: Server, chat_id: str) -> AsyncGenerator[e.Event]:

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from dragoman.session.coalesce import coalesce
-from dragoman.store.records import StoredEvent, encode_event
+from dragoman.store.records import StoredEvent, decode_events, encode_event
 
 RETRY: Final = b"retry: 1000\n\n"
 HEARTBEAT: Final = b": still here\n\n"
@@ -73,7 +73,7 @@ def joined_frames(events: Sequence[StoredEvent], scope: Scope) -> Iterator[bytes
     the `first_seq`."""
     for run in _of_one_session(events):
         by_seq = {event.seq: event for event in run}
-        for joined in coalesce(event.decode() for event in run):
+        for joined in coalesce(decode_events(run)):
             last = by_seq[joined.event.seq]
             if joined.first_seq == last.seq:
                 yield _frame(last, last.body, scope)

@@ -15,7 +15,7 @@ from dragoman.cli.run.hub_access import opened_session
 from dragoman.cli.run.playback import Playback
 from dragoman.hub.stored_sessions import stored_state, whole_thread
 from dragoman.store.base import Store
-from dragoman.store.records import SessionRecord
+from dragoman.store.records import SessionRecord, decode_events
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,7 +55,7 @@ async def _play(store: Store, record: SessionRecord, *, full: bool) -> None:
         # History that an agent told us is all there is of it here.
         follower = Follower(stage, retells=True)
         while events := await store.events(record.id, after=after):
-            for stored in events:
-                follower.take(stored.decode())
+            for event in decode_events(events):
+                follower.take(event)
             after = events[-1].seq
         stage.close()
