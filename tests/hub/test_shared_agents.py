@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import cast
 
 import pytest
 from process.survivors import exists
@@ -13,10 +14,12 @@ from support.clients import until
 from support.hubs import hub_with, seen_until, stored_events
 from support.peers import soon
 
-from dragoman import AgentCommand, Timeouts
+from dragoman import AgentCommand, Client, Timeouts
 from dragoman.hub import agent_pool
 from dragoman.hub import commands as c
+from dragoman.hub.agent_pool import Running
 from dragoman.hub.hub import Hub
+from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running_session import Live
 from dragoman.session import events as e
 from dragoman.testing import AgentTurn, ScriptedAgent
@@ -115,7 +118,8 @@ async def test_an_agent_that_goes_on_without_a_session_is_ended(tmp_path: Path, 
 
         at_work.append(asyncio.create_task(without_end()))
 
-    async with hub_with(tmp_path, ScriptedAgent(works_on)) as hub:
+    at_once = HubLimits(stray_seconds=0)
+    async with hub_with(tmp_path, ScriptedAgent(works_on), limits=at_once) as hub:
         live = await hub.create("it", str(tmp_path))
         await hub.send(live.id, c.Prompt("go"))
         await until(lambda: live.idle)
@@ -127,6 +131,37 @@ async def test_an_agent_that_goes_on_without_a_session_is_ended(tmp_path: Path, 
             await hub.chores.rest()
         assert not hub.clients("it")
         at_work[0].cancel()
+
+
+class Sender:
+    """Of a client, what it has heard from an agent that has no session."""
+
+    strays = 0
+
+    def read_at(self, pace: object) -> None:
+        pass
+
+
+def test_an_agent_without_a_session_has_a_while_to_come_to_rest() -> None:
+    now, client = 100.0, Sender()
+    running = Running(cast("Client", client), lambda: None, lambda: now)
+
+    def looked(seconds: float, *, sends: bool) -> bool:
+        nonlocal now
+        now += seconds
+        client.strays += sends
+        return running.goes_on(10)
+
+    assert not any(looked(1, sends=True) for _ in range(9))
+    assert looked(1, sends=True)
+    assert not looked(1, sends=False)
+    assert not any(looked(1, sends=True) for _ in range(9))
+    running.rests()
+    assert not looked(60, sends=True)  # what was on its way
+    assert not looked(1, sends=False)
+    assert not any(looked(1, sends=True) for _ in range(9))
+    assert looked(1, sends=True)
+    assert HubLimits().stray_seconds == 10
 
 
 async def test_an_agent_that_is_quiet_without_a_session_is_kept(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from dragoman.client.mcp import McpServer
 from dragoman.data_directory import make_private
 from dragoman.errors import DragomanError
 from dragoman.hub.event_recorder import EventRecorder
+from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.owner import is_gone, started
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.records import Owner
@@ -53,8 +54,14 @@ class Running:
     """One agent process and the number of sessions that use it; call `started_again` after a
     restart. While a recorder in `behind` has much to store, the agent is not read."""
 
-    def __init__(self, client: Client, started_again: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        started_again: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.client = client
+        self._clock = clock
         self.started_again = started_again
         self.behind: set[EventRecorder] = set()
         client.read_at(self._pace)
@@ -64,15 +71,22 @@ class Running:
 
     def rests(self) -> None:
         """From now on nobody uses it, or one less does."""
-        self.idle_since = time.monotonic()
+        self.idle_since = self._quiet_at = self._clock()
         self._heard, self._looks = self.client.strays, 0
 
-    def goes_on(self) -> bool:
-        """Whether it sent something between each two of the last looks, though it has no session:
-        what is on its way when a session is closed comes in once."""
+    def is_unused_for(self, seconds: float) -> bool:
+        return self._clock() - self.idle_since >= seconds
+
+    def goes_on(self, seconds: float) -> bool:
+        """Whether it sent something between each two looks for so long, though it has no session:
+        what is on its way when a session is closed comes in once, and what the agent still has to
+        put in order takes a moment."""
         before, self._heard = self._heard, self.client.strays
-        self._looks = self._looks + 1 if self._heard > before else 0
-        return self._looks >= _LOOKS
+        if self._heard == before:
+            self._looks, self._quiet_at = 0, self._clock()
+            return False
+        self._looks += 1
+        return self._looks >= _LOOKS and self._clock() - self._quiet_at >= seconds
 
     def _pace(self) -> Awaitable[None] | None:
         return self._until_stored() if self.behind else None
@@ -94,8 +108,10 @@ class AgentPool:
         launcher: Launcher,
         on_change: Callable[[Sequence[Client]], None] | None = None,
         *,
+        limits: HubLimits,
         attended: bool = False,
     ) -> None:
+        self._limits = limits
         self._attended = attended
         self.launcher = launcher
         self._on_change = on_change
@@ -157,7 +173,7 @@ class AgentPool:
             # Ending one takes a while: another may have come in the place of the next meanwhile.
             if running.users or self._shared.get(key) is not running:
                 continue
-            if running.goes_on() or time.monotonic() - running.idle_since >= seconds:
+            if running.goes_on(self._limits.stray_seconds) or running.is_unused_for(seconds):
                 del self._shared[key]
                 await self._end(running)
 

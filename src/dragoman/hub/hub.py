@@ -100,7 +100,9 @@ class Hub:
         self.hosts = HostDirectory(store, self.owner, home)
         self.news = News()
         self._orphans = None if notes is None else Orphans(notes, self.owner)
-        self._agents = AgentPool(launcher, self._agents_changed, attended=attended)
+        self._agents = AgentPool(
+            launcher, self._agents_changed, limits=self.limits, attended=attended
+        )
         self._opener = Opener(
             store,
             self._agents,

@@ -24,3 +24,5 @@ class HubLimits(msgspec.Struct, kw_only=True):
     """How long an agent may take to stop a turn when the session is put down or cut off."""
     silence_seconds: float = 25.0
     """How long an owner that is gone, and may only be cut off, has to come back to what it runs."""
+    stray_seconds: float = 10.0
+    """How long a shared agent without a session may continue to send before it is ended."""
