@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from dragoman.cli.commands.completion_scripts import (
+from dragoman.cli.commands.completion import (
     Argument,
     CompletableCommand,
     CompletableOption,

@@ -11,8 +11,7 @@ import msgspec
 from bench.clients.gauge import Gauge
 from dragoman.rpc import Peer
 from dragoman.schema import v1
-from dragoman.schema.codec import decode, encode
-from dragoman.schema.decoders import decoder
+from dragoman.schema.codec import decode, decoder, encode
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 from dragoman.transport.transport import Transport
 from dragoman.wire.fast_path import Usual

@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from dragoman.agents.extensions import Quirks
     from dragoman.agents.settings import AgentSettings, Retention, Settings, load_settings
     from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
-    from dragoman.client.client import Client
+    from dragoman.client.client import Client, run_prompt
     from dragoman.client.config import HostCapabilities, SessionOptions, Timeouts
     from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
     from dragoman.client.prompts import PromptInput
     from dragoman.client.session import Session
-    from dragoman.client.sync import run_prompt
     from dragoman.client.turn import Turn
     from dragoman.errors import (
         AgentExited,
@@ -354,12 +353,11 @@ _NAMES = {
     "agents.extensions": "Quirks",
     "agents.settings": "AgentSettings Retention Settings load_settings",
     "client.capabilities": "AgentCapabilities AgentInfo AuthMethod SessionInfo",
-    "client.client": "Client",
+    "client.client": "Client run_prompt",
     "client.config": "HostCapabilities SessionOptions Timeouts",
     "client.mcp": "HttpServer InProcessServer McpServer SseServer StdioServer",
     "client.prompts": "PromptInput",
     "client.session": "Session",
-    "client.sync": "run_prompt",
     "client.turn": "Turn",
     "errors": (
         "AgentExited AmbiguousSession AuthRequired CallTimeout CancelIgnored ChainBroken "

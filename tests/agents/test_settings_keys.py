@@ -6,19 +6,24 @@ import msgspec
 import pytest
 
 from dragoman import ConfigError, Quirks, Retention
-from dragoman.agents import settings_keys as keys
+from dragoman.agents import settings
 from dragoman.agents.settings import parse_settings
 from dragoman.session.facts import Offer
 
 
 @pytest.mark.parametrize(
-    ("table", "struct"), [(keys.QUIRKS, Quirks), (keys.OFFER, Offer), (keys.RETENTION, Retention)]
+    ("table", "struct"),
+    [
+        (settings.QUIRKS_KEYS, Quirks),
+        (settings.OFFER_KEYS, Offer),
+        (settings.RETENTION_KEYS, Retention),
+    ],
 )
-def test_a_table_names_every_field(table: keys.Keys, struct: type[msgspec.Struct]) -> None:
+def test_a_table_names_every_field(table: settings.Keys, struct: type[msgspec.Struct]) -> None:
     assert set(table) == set(struct.__struct_fields__)
 
 
-@pytest.mark.parametrize("key", keys.AGENT)
+@pytest.mark.parametrize("key", settings.AGENT_KEYS)
 def test_every_key_of_an_agent_is_read(key: str) -> None:
     """A wrong value is noticed by its key; `type` alone means nothing to us."""
     entry: dict[str, object] = {"command": "a", key: 7}

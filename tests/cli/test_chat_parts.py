@@ -16,8 +16,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import DummyOutput
 
 from dragoman.cli.commands.chat import prompt as chat_prompt
-from dragoman.cli.commands.chat.input_completion import Completions
-from dragoman.cli.commands.chat.prompt import ChatPrompt, breaks_lines
+from dragoman.cli.commands.chat.prompt import ChatPrompt, Completions, breaks_lines
 from dragoman.cli.commands.chat.screen import Screen
 from dragoman.cli.commands.chat.slash_commands import OWN, LineRoute, route
 from dragoman.cli.render.style import Style

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.command import Dragoman
 
-from dragoman.cli.commands.completion_scripts import commands
+from dragoman.cli.commands.completion import commands
 from dragoman.cli.parsers import COMMANDS
 
 HEAVY = ("asyncio", "msgspec", "prompt_toolkit", "dragoman.client", "dragoman.testing", "ssl")

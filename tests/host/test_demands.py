@@ -8,8 +8,14 @@ import pytest
 
 from dragoman.cli.ask.form_input import fields_of
 from dragoman.host.forms.bounded_pattern import MOST_WORK, Work
-from dragoman.host.forms.elicitation import ElicitationAnswer, check
-from dragoman.host.forms.form_values import FormError, demands, unmet, wrong_fields
+from dragoman.host.forms.elicitation import (
+    ElicitationAnswer,
+    FormError,
+    check,
+    demands,
+    unmet,
+    wrong_fields,
+)
 
 PICKED = {"type": "array", "minItems": 1, "maxItems": 2, "items": {"enum": ["a", "b", "c"]}}
 

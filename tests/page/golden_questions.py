@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import safe_text
 from dragoman.cli.render.event_text import Left, both_ends, excerpt, left_words
-from dragoman.host.forms.form_values import unmet
+from dragoman.host.forms.elicitation import unmet
 from dragoman.session.facts import PermissionOption
 from dragoman.session.permission_options import as_shown, contradiction
 

@@ -25,8 +25,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from dragoman.errors import InvalidMessage
 from dragoman.schema import Model, decode, encode, v1, v2
+from dragoman.schema.codec import second_look
 from dragoman.schema.model import Choice
-from dragoman.schema.salvage import second_look
 
 Definitions = Callable[..., dict[str, Any]]
 

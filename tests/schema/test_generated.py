@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dragoman.schema import Model, v1, v2
-from dragoman.schema.decoders import decoder
+from dragoman.schema.codec import decoder
 from dragoman.schema.model import Method
 
 ROOT = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""Reads and changes `settings.json`: the user's agents and MCP servers.
+"""Reads and changes `settings.json`: its keys, and the user's agents and MCP servers.
 
 Strict JSON. Whatever is wrong is one ConfigError that names the file, the key and what should be
 there.
@@ -18,7 +18,6 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from dragoman.agents import settings_keys as keys
 from dragoman.agents.extensions import Quirks
 from dragoman.agents.known import known_command, known_names
 from dragoman.data_directory import settings_file
@@ -29,6 +28,116 @@ from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_header_value
 from dragoman.transport.transport import Side
+
+Keys: TypeAlias = Mapping[str, tuple[str, str]]
+"""By name: the type, and the meaning. No others are accepted, and `docs/reference/settings.md` is
+generated from these."""
+
+TOP_KEYS: Keys = {
+    "agent_servers": ("object", "your agents, by name; the first one is the default"),
+    "mcp_servers": ("list", "MCP servers that are passed on to every session"),
+    "retention": ("object", "how long sessions are kept; without it, forever"),
+    "$schema": ("string", "ignored; for editors"),
+}
+
+_REACH_KEYS: Keys = {
+    "command": (
+        "string",
+        "the program, without arguments: a path, or a name in `PATH`; a leading `~` is your home "
+        "directory, variables are not expanded, and a relative path starts at the folder where "
+        "`dragoman` runs. Required unless there is a `url`",
+    ),
+    "args": ("list of strings", "its arguments"),
+    "env": ("object of strings", "variables added to your environment"),
+    "url": (
+        "string",
+        "the address of a remote agent (`ws://`, `wss://`, `http://`, `https://`), instead of "
+        "`command`",
+    ),
+    "headers": ("object of strings", "HTTP headers to send to `url`"),
+    "files": (
+        '`"here"` or `"there"`',
+        "which machine the workspaces of its sessions are on: this one, or the agent's. The "
+        'default for a `command` is `"here"`. A `url` has no default: if this is not set, files '
+        "and terminals are not served",
+    ),
+    "type": ("string", "ignored; for files shared with other clients"),
+}
+
+AGENT_KEYS: Keys = {
+    **_REACH_KEYS,
+    "process": (
+        '`"shared"` or `"per-session"`',
+        'whether its sessions share one process; default `"shared"`',
+    ),
+    "protocol": ("`1` or `2`", "the newest version of ACP to speak; default `1`"),
+    "offer": (
+        "object of booleans",
+        "`files` and `terminals`: set one to `false` to withhold it from the agent",
+    ),
+    "proxies": ("list", "ACP proxies between you and the agent, the nearest to you first"),
+    "quirks": ("object", "workarounds for agents that deviate from the protocol"),
+}
+
+PROXY_KEYS: Keys = {
+    **_REACH_KEYS,
+    "url": (
+        "string",
+        "the address of a remote proxy (`ws://` or `wss://`), instead of `command`",
+    ),
+    "files": (
+        '`"here"` or `"there"`',
+        'for a `url`: `"here"` lets the chain use files and terminals of this machine; without it, '
+        "neither is served",
+    ),
+}
+"""A proxy is started or reached like an agent."""
+
+OFFER_KEYS: Keys = {
+    "files": ("boolean", "whether the agent may ask Dragoman for files; default `true`"),
+    "terminals": ("boolean", "whether the agent may ask Dragoman to run commands; default `true`"),
+}
+
+QUIRKS_KEYS: Keys = {
+    "missing_file": (
+        '`"error"` or `"empty"`',
+        "what reading a missing file returns; `empty` is for agents that can create a file only "
+        "if reading it first does not fail",
+    ),
+    "permission_titles": (
+        "list of strings",
+        "titles of permission requests that cover all pending tool calls",
+    ),
+    "edit_titles": (
+        "list of strings",
+        "title prefixes of edits that the agent reports as `other`",
+    ),
+    "edit_verbs": (
+        "list of strings",
+        "values of `command` that are editor actions, not shell commands",
+    ),
+}
+
+MCP_KEYS: Keys = {
+    "name": ("string", "required"),
+    "command": ("string", "the program, for a server that the agent starts"),
+    "args": ("list of strings", "its arguments"),
+    "env": ("object of strings", "its variables"),
+    "url": ("string", "the address, instead of `command`"),
+    "type": ("string", '`"sse"` for a server that speaks SSE; otherwise a `url` is HTTP'),
+    "headers": ("object of strings", "HTTP headers to send to `url`"),
+}
+
+RETENTION_KEYS: Keys = {
+    "days": (
+        "number or null",
+        "delete a session this many days after its last event; null keeps it forever",
+    ),
+    "projects": (
+        "object",
+        "days per folder (absolute path), for that folder and everything beneath it",
+    ),
+}
 
 
 class StdioServer(msgspec.Struct, kw_only=True):
@@ -149,7 +258,7 @@ class _Reader:
         self._file = file
 
     def settings(self, document: Any) -> Settings:
-        top = self._object(document, "", keys.TOP)
+        top = self._object(document, "", TOP_KEYS)
         servers = self._object(top.get("agent_servers", {}), "agent_servers")
         return Settings(
             agents={
@@ -164,7 +273,7 @@ class _Reader:
         )
 
     def _retention(self, value: Any) -> Retention:
-        entry = self._object(value, "retention", keys.RETENTION)
+        entry = self._object(value, "retention", RETENTION_KEYS)
         projects = self._object(entry.get("projects", {}), "retention.projects")
         for folder in projects:
             if not os.path.isabs(folder):
@@ -185,7 +294,7 @@ class _Reader:
         return self._fail(place, f"a number of days above 0, or null, not {_kind(value)}")
 
     def _agent(self, name: str, value: Any, place: str) -> AgentSettings:
-        entry = self._object(value, place, keys.AGENT)
+        entry = self._object(value, place, AGENT_KEYS)
         files, target = self._target(entry, place)
         return AgentSettings(
             name=name,
@@ -225,7 +334,7 @@ class _Reader:
         return files, command
 
     def _proxy(self, value: Any, place: str) -> ProxyTarget:
-        _, proxy = self._target(self._object(value, place, keys.PROXY), place)
+        _, proxy = self._target(self._object(value, place, PROXY_KEYS), place)
         try:
             check_proxy(proxy)
         except ValueError:
@@ -260,12 +369,12 @@ class _Reader:
         if value is None:
             return None
         try:
-            return msgspec.convert(self._object(value, place, keys.QUIRKS), Quirks)
+            return msgspec.convert(self._object(value, place, QUIRKS_KEYS), Quirks)
         except msgspec.ValidationError as error:
             raise ConfigError(self._file, place, f"known quirks ({error})") from error
 
     def _offer(self, value: Any, place: str) -> Offer:
-        entry = self._object(value, place, keys.OFFER)
+        entry = self._object(value, place, OFFER_KEYS)
         for name, switch in entry.items():
             if not isinstance(switch, bool):
                 self._fail(f"{place}.{name}", f"true or false, not {_kind(switch)}")
@@ -284,7 +393,7 @@ class _Reader:
         return self._fail(place, "either 1 or 2")
 
     def _mcp(self, value: Any, place: str) -> NamedServer:
-        entry = self._object(value, place, keys.MCP)
+        entry = self._object(value, place, MCP_KEYS)
         name = self._word(entry.get("name"), f"{place}.name")
         if "command" in entry:
             return StdioServer(

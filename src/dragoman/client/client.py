@@ -558,3 +558,27 @@ def name_of(agent: str | AgentCommand | RemoteAgent | Transport) -> str:
 
 def _absolute(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(path)
+
+
+def run_prompt(
+    prompt: str,
+    *,
+    agent: str | AgentCommand | RemoteAgent = "demo",
+    cwd: str | os.PathLike[str] = ".",
+    policy: Policy | None = None,
+) -> str:
+    """The agent's answer to one prompt in a new session. What the policy leaves open is refused.
+
+    Raises what `Client.start` and the turn raise. Cannot be used inside a running event loop.
+    """
+    rules = policy or Policy()
+    can_write = rules.could_allow("write", agent=name_of(agent), person=False)
+    offers = HostCapabilities(write_files=can_write)
+
+    async def run() -> str:
+        async with Client.start(agent, policy=rules, capabilities=offers) as client:
+            session = await client.new_session(cwd)
+            turn = await session.prompt(prompt)
+            return turn.text
+
+    return asyncio.run(run())

@@ -12,11 +12,11 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
+from dragoman.client.capabilities import explained
 from dragoman.client.config_options import checked_option, option_of, with_own, with_value
 from dragoman.client.dialect import Finished, Meta, Place
 from dragoman.client.prompts import PromptInput, prepare
 from dragoman.client.session_log import SessionLog
-from dragoman.client.sign_in import explained
 from dragoman.client.turn import Turn
 from dragoman.errors import (
     AuthRequired,

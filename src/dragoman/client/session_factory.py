@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from dragoman.agents.extensions import Quirks, quirks_for
+from dragoman.client.capabilities import explained
 from dragoman.client.config import HostCapabilities
 from dragoman.client.dialect import Opened, Place
 from dragoman.client.mcp import McpServer, supported
 from dragoman.client.router import Router
 from dragoman.client.session import NOT_OPENED, Session
 from dragoman.client.session_log import SessionLog
-from dragoman.client.sign_in import explained
 from dragoman.errors import (
     AuthRequired,
     InvalidMessage,

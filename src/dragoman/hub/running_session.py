@@ -28,8 +28,7 @@ from dragoman.errors import (
     StoreFull,
     Unsupported,
 )
-from dragoman.host.forms.elicitation import ElicitationAnswer
-from dragoman.host.forms.form_values import FormError
+from dragoman.host.forms.elicitation import ElicitationAnswer, FormError
 from dragoman.host.workspace.changes import Change
 from dragoman.hub import commands as c
 from dragoman.hub.agent_pool import Running

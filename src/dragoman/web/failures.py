@@ -11,7 +11,7 @@ from starlette.responses import Response
 from dragoman import errors
 from dragoman.client.capabilities import AuthMethod
 from dragoman.errors import UnknownAgent
-from dragoman.host.forms.form_values import FormError
+from dragoman.host.forms.elicitation import FormError
 from dragoman.ui_stream import UnusableRequest
 from dragoman.web.routing.route import JSON
 

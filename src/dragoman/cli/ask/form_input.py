@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.host.forms.form_values import as_object, demands, unmet
+from dragoman.host.forms.elicitation import as_object, demands, unmet
 from dragoman.safe_text import single_line
 
 _LONGEST = 300

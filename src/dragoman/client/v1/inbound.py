@@ -26,7 +26,7 @@ from dragoman.errors import MethodNotFound
 from dragoman.host.permissions.questions import NO_SUBJECT, Subject
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit
 from dragoman.schema import codec, v1
-from dragoman.schema.decoders import decoder
+from dragoman.schema.codec import decoder
 from dragoman.session import events as e
 from dragoman.session.content import ToolContent
 from dragoman.wire.fast_path import Usual

@@ -29,7 +29,7 @@ from dragoman.errors import (
 )
 from dragoman.host.permissions.questions import Subject
 from dragoman.schema import codec, v2
-from dragoman.schema.decoders import decoder
+from dragoman.schema.codec import decoder
 from dragoman.session import events as e
 from dragoman.session.bounds import ID, LIMITS, drop_oldest
 from dragoman.session.content import ToolContent

@@ -20,10 +20,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dragoman.errors import ConfigError, DragomanError
-from dragoman.web.server.connections import IDLE_SECONDS, Connections
+from dragoman.web.server.connections import IDLE_SECONDS, Connections, Protocol, SharedState
 from dragoman.web.server.deadline import Deadline
 from dragoman.web.server.guard import in_brackets
-from dragoman.web.server.protocol import Protocol, SharedState
 from dragoman.wire.framing import MAX_FRAME_BYTES
 
 _GRACE_SECONDS = 3

@@ -6,26 +6,32 @@ It ends the streams, the turns, the agents and then the store; nothing is left r
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
+import tempfile
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 from dragoman.agents.listing import list_agents
 from dragoman.agents.settings import Retention, load_settings
 from dragoman.data_directory import data_directory
-from dragoman.errors import ConfigError
+from dragoman.errors import CommandRefused, ConfigError, DragomanError
 from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.rule import Rule
+from dragoman.hub import commands as c
 from dragoman.hub.assembly import new_hub
 from dragoman.hub.background_work import told_of_outages
-from dragoman.hub.first_session import first_session
 from dragoman.hub.host_service import Presence
+from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
 from dragoman.hub.retention import in_words, keep_pruning
 from dragoman.process import descriptors
+from dragoman.session.events import PermissionRequested, TurnEnded
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.open import open_when_there
+from dragoman.store.records import SessionFilter
 from dragoman.web.app import make_app
 from dragoman.web.context import Server
 from dragoman.web.frame_ring import Frames
@@ -39,6 +45,8 @@ from dragoman.web.server.http_server import (
     serving,
 )
 from dragoman.web.uploads import Uploads, keep_clean
+
+logger = logging.getLogger("dragoman.web")
 
 _OPEN_SECONDS = 60.0
 """For a browser to start and to read what leads it to the page."""
@@ -202,3 +210,41 @@ def _startable(launcher: SettingsLauncher) -> list[str]:
     with suppress(ConfigError):
         return [each.name for each in list_agents(launcher.settings()) if each.state != "missing"]
     return []
+
+
+_DEMO_PROMPT = "Improve @README.md a little and show me what you did"
+_DEMO_README = "# A scratch project\n\nNothing in here matters.\n"
+_DEMO_SECONDS = 20.0
+
+
+async def first_session(hub: Hub) -> str | None:
+    """The sample session of a new user, a whole turn with the demo agent; its id, None where there
+    are others already or it did not come to its end. It works in a directory made for it, so
+    everything that the demo agent asks for is allowed, once."""
+    if await hub.store.sessions(SessionFilter(limit=1)):
+        return None
+    folder = Path(tempfile.mkdtemp(prefix="dragoman-demo-"))
+    (folder / "README.md").write_text(_DEMO_README)
+    try:
+        async with asyncio.timeout(_DEMO_SECONDS):
+            return await _demo_turn(hub, str(folder))
+    except (DragomanError, TimeoutError) as error:
+        logger.warning("the first session could not be made: %s", error)
+        return None
+
+
+async def _demo_turn(hub: Hub, folder: str) -> str:
+    live = await hub.create("demo", folder)
+    await hub.send(live.id, c.Prompt(_DEMO_PROMPT))
+    async for events in hub.watch(live.id):
+        for stored in events:
+            match stored.decode():
+                case PermissionRequested(request_id=request, options=options):
+                    once = next(option.id for option in options if option.kind == "allow_once")
+                    with suppress(CommandRefused):  # a rule of the user's has answered
+                        await hub.send(live.id, c.AnswerPermission(request, once))
+                case TurnEnded():
+                    return live.id
+                case _:
+                    pass
+    return live.id

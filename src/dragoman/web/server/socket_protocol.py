@@ -11,7 +11,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
-from dragoman.web.server.protocol import open_now, told_of
+from dragoman.web.server.connections import open_now, told_of
 
 
 class SocketProtocol(WebSocketsSansIOProtocol):

@@ -18,8 +18,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from dragoman.cli.ask.asker import TerminalAsker, Tty
 from dragoman.cli.ask.session_questions import SessionQuestions
-from dragoman.cli.commands.chat.input_completion import Completions
-from dragoman.cli.commands.chat.prompt import ChatPrompt, bindings
+from dragoman.cli.commands.chat.prompt import ChatPrompt, Completions, bindings
 from dragoman.cli.commands.chat.screen import Screen, ScreenStatus, recap
 from dragoman.cli.commands.chat.slash_commands import OWN, route, run_command, typed_as
 from dragoman.cli.exit_codes import Exit, UsageError, tell

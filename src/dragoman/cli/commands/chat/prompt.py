@@ -1,4 +1,4 @@
-"""The prompt of a chat: its key bindings and layout, and the questions asked at it.
+"""The prompt of a chat: its key bindings, layout and completions, and the questions asked at it.
 
 There is one line to type in. A question takes it over, and gives it back with what was being typed.
 
@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import Application
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.data_structures import Point
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -31,13 +34,16 @@ from prompt_toolkit.renderer import Renderer
 from prompt_toolkit.styles import Style as Colours
 
 from dragoman.cli.ask.asker import Tty
-from dragoman.cli.commands.chat.input_completion import Completions
 from dragoman.cli.commands.chat.screen import Screen
+from dragoman.cli.commands.chat.slash_commands import is_ours
 from dragoman.cli.exit_codes import sentence, tell
+from dragoman.cli.options import choices_of
 from dragoman.cli.render.style import BOLD, CYAN, Style
 from dragoman.cli.render.wrap import folded
+from dragoman.client.config_options import option_of
 from dragoman.data_directory import data_directory, make_private
-from dragoman.safe_text import sanitise
+from dragoman.safe_text import sanitise, single_line
+from dragoman.session.state import SessionState
 
 _TAKEN_AWAY = "\0"
 _LOOK = Colours.from_dict(
@@ -326,3 +332,91 @@ class PromptTty(Tty):
         """What was typed; None for the end of input."""
         if self.open is not None and not self.open.done():
             self.open.set_result(text)
+
+
+_MOST_FILES = 200
+_command = re.compile(r"[/:][\w.:-]*\Z")
+_mention = re.compile(r'(?:^|(?<=[\s(\[{]))@(?P<quote>"?)(?P<path>[^\s"]*|(?<=")[^"\n]*)\Z')
+_argument = re.compile(r"[/:](?P<command>mode|model|set)\s+(?P<value>\S*)\Z")
+
+
+class Completions(Completer):
+    """Knows the agent's commands from `state`, ours from `own`, and files beneath `cwd`."""
+
+    def __init__(self, own: Mapping[str, str]) -> None:
+        self.state = SessionState()
+        self.cwd = "."
+        self._own = own
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
+        before = document.text_before_cursor
+        if found := _mention.search(before):
+            return self._files(found["path"], quoted=bool(found["quote"]))
+        if found := _argument.match(before):
+            return _choices(found["value"], self._values(found["command"]))
+        if _command.match(before):
+            return self._commands(before)
+        return ()
+
+    # ── commands ──────────────────────────────────────────────────────────────────────────────
+
+    def _commands(self, typed: str) -> Iterator[Completion]:
+        prefix, begun = typed[0], typed[1:]
+        theirs = {c.name: c.description for c in self.state.commands} if prefix == "/" else {}
+        ours = {name: about for name, about in self._own.items() if is_ours(name, theirs)}
+        for name, about in (ours | theirs).items():  # where a name is theirs, it is not in ours
+            if name.startswith(begun):
+                yield Completion(
+                    f"{prefix}{name}",
+                    start_position=-len(typed),
+                    display_meta=single_line(about, 60),
+                )
+
+    def _values(self, command: str) -> dict[str, str]:
+        """The completions for the argument of one of our commands."""
+        options = self.state.config_options
+        if command == "set":
+            return {f"{o.id}={v}": o.name for o in options for v in choices_of(o)}
+        if command == "mode" and self.state.modes is not None:
+            return {mode.id: mode.name for mode in self.state.modes.available}
+        option = option_of(options, command)
+        return {c.value: c.name for c in (option.choices if option else None) or ()}
+
+    # ── files ─────────────────────────────────────────────────────────────────────────────────
+
+    def _files(self, typed: str, *, quoted: bool) -> Iterator[Completion]:
+        folder, begun = os.path.split(typed)
+        base = os.path.join(self.cwd, os.path.expanduser(folder))
+        for name, is_folder in _listed(base, begun):
+            path = os.path.join(folder, name) + ("/" if is_folder else "")
+            # Anything but a plain path has to be in quotes, or only a part of it is mentioned.
+            needs = quoted or not re.fullmatch(r"[\w./~+-]+", path)
+            text = f'"{path}{"" if is_folder else chr(34)}' if needs else path
+            yield Completion(
+                text, start_position=-len(typed) - quoted, display=single_line(name, 60)
+            )
+
+
+def _choices(typed: str, values: Mapping[str, str]) -> Iterator[Completion]:
+    for value, about in values.items():
+        if value.startswith(typed):
+            meta = single_line(about, 60)
+            yield Completion(value, start_position=-len(typed), display_meta=meta)
+
+
+def _listed(folder: str, begun: str) -> list[tuple[str, bool]]:
+    """Names in a folder that begin so, hidden ones only when asked for."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [
+                (entry.name, entry.is_dir())
+                for entry in entries
+                if entry.name.startswith(begun)
+                and (begun.startswith(".") or not entry.name.startswith("."))
+                and entry.name.isprintable()
+            ]
+    except OSError:
+        return []
+    return sorted(names)[:_MOST_FILES]

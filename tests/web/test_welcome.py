@@ -10,9 +10,9 @@ from pathlib import Path
 from support.hubs import TestLauncher, stored
 
 from dragoman import AgentCommand
-from dragoman.hub.first_session import first_session
 from dragoman.hub.hub import Hub
 from dragoman.store.records import SessionFilter
+from dragoman.web.server.runner import first_session
 
 DEMO = AgentCommand(sys.executable, ("-m", "dragoman", "demo-agent"))
 
