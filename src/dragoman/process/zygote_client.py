@@ -184,7 +184,10 @@ def dismiss(zygote: ZygoteClient) -> None:
 
 
 def warm_up() -> None:
-    """Start the zygote now, so that the first program need not wait for it."""
+    """Start the helper process that runs agents, so that the first agent need not wait for it.
+
+    Call it before anything else is imported: it imports neither asyncio nor the rest of Dragoman.
+    """
     if available():
         try:
             zygote()
