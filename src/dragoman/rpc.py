@@ -277,7 +277,8 @@ class Peer:
         return None
 
     def _hand_over(self, usual: Usual[Any]) -> None:
-        self._record("received", *usual.frames)
+        if self._tap is not None:
+            self._record("received", *usual.frames)
         try:
             usual.hand_over()
         except (Exception, asyncio.CancelledError):

@@ -23,6 +23,10 @@ def bodies(count: int, size: int = 10) -> list[bytes]:
     return [b"x" * size] * count
 
 
+def push(tail: Tail, first: int, events: list[bytes]) -> None:
+    tail.push(first, events, sum(map(len, events)))
+
+
 def numbers(events: list[StoredEvent] | None) -> list[int] | None:
     return None if events is None else [each.seq for each in events]
 
@@ -31,7 +35,7 @@ def test_a_tail_has_what_came_since_it_began() -> None:
     tail = Tail("s", 10)
     assert tail.after(9) is None
     assert tail.after(10) == []
-    tail.push(11, bodies(2))
+    push(tail, 11, bodies(2))
     assert numbers(tail.after(10)) == [11, 12]
     assert numbers(tail.after(11)) == [12]
     assert tail.after(9) is None
@@ -40,15 +44,36 @@ def test_a_tail_has_what_came_since_it_began() -> None:
 def test_a_tail_keeps_the_newest_that_fit() -> None:
     tail = Tail("s", 0)
     for seq in range(1, 101):
-        tail.push(seq, bodies(1, 100_000))
+        push(tail, seq, bodies(1, 100_000))
     assert tail.after(80) is None
     assert numbers(tail.after(95)) == [96, 97, 98, 99, 100]
+
+
+def test_of_a_batch_that_is_too_large_a_tail_keeps_the_newest_that_fit() -> None:
+    tail = Tail("s", 0)
+    push(tail, 1, bodies(5))
+    push(tail, 6, bodies(100, 100_000))
+    assert tail.after(94) is None
+    assert numbers(tail.after(95)) == list(range(96, 106))
+    push(tail, 106, bodies(1, 5_000_000))
+    assert tail.after(104) is None
+    assert numbers(tail.after(105)) == [106]
+    push(tail, 107, bodies(1))
+    assert numbers(tail.after(106)) == [107]
+
+
+def test_a_tail_keeps_no_more_than_so_many_bytes_and_one_batch() -> None:
+    tail = Tail("s", 0)
+    for first in range(1, 1_001, 10):
+        push(tail, first, bodies(10, 60_000))
+    assert tail.after(979) is None
+    assert numbers(tail.after(980)) == list(range(981, 1_001))
 
 
 def test_a_tail_keeps_no_more_than_so_many_events_however_small() -> None:
     tail = Tail("s", 0)
     for _ in range(6):
-        tail.push(1, bodies(5_000, 2))
+        push(tail, 1, bodies(5_000, 2))
     assert tail.after(30_000 - 10_001) is None
     assert numbers(tail.after(30_000 - 10_000)) == list(range(20_001, 21_001))
     assert numbers(tail.after(29_998)) == [29_999, 30_000]
@@ -56,10 +81,10 @@ def test_a_tail_keeps_no_more_than_so_many_events_however_small() -> None:
 
 def test_a_page_of_the_tail_has_the_positions_of_every_batch() -> None:
     tail = Tail("s", 0)
-    tail.push(10, bodies(2))
-    tail.push(50, bodies(1))
-    tail.push(70, bodies(997))
-    tail.push(2_000, bodies(3))
+    push(tail, 10, bodies(2))
+    push(tail, 50, bodies(1))
+    push(tail, 70, bodies(997))
+    push(tail, 2_000, bodies(3))
     page = tail.after(1)
     assert page is not None
     places = [(event.position, event.seq) for event in page]
@@ -73,11 +98,11 @@ def test_a_page_of_the_tail_has_the_positions_of_every_batch() -> None:
 
 def test_a_tail_that_forgot_goes_on_behind_it() -> None:
     tail = Tail("s", 0)
-    tail.push(1, bodies(2))
+    push(tail, 1, bodies(2))
     tail.forget()
     assert tail.after(1) is None
     assert tail.after(2) == []
-    tail.push(3, bodies(1))
+    push(tail, 3, bodies(1))
     assert numbers(tail.after(2)) == [3]
     assert tail.after(1) is None
 

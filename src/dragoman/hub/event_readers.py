@@ -7,12 +7,12 @@ reads from the store.
 from __future__ import annotations
 
 import asyncio
-from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import accumulate, count, islice, repeat
+from itertools import accumulate, count, repeat, takewhile
+from operator import itemgetter
 from typing import TypeVar
 
 from dragoman.errors import StoreAway
@@ -38,36 +38,40 @@ class Tail:
         self._bodies: list[bytes] = []
         self._dropped = 0
         """Bodies at the front of the list that no longer count."""
-        self._ends = array("q")
-        """For each body, the bytes of all that were ever pushed up to its end."""
         self._end = 0
+        """The bytes of all that were ever pushed."""
         self._last_seq = last_seq
-        self._offsets: list[tuple[int, int]] = []
-        """For each batch, its last number and how far positions are ahead of numbers in it."""
+        self._batches: list[tuple[int, int, int]] = []
+        """For each batch, its last number, how far positions are ahead of numbers in it, and where
+        it ends among all bytes."""
 
-    def push(self, first_position: int, bodies: Sequence[bytes]) -> None:
-        """Add a batch that was stored; its positions follow each other."""
+    def push(self, first_position: int, bodies: Sequence[bytes], size: int) -> None:
+        """Add a batch that was stored, of so many bytes; its positions follow each other."""
         offset = first_position - self._last_seq - 1
         self._last_seq += len(bodies)
+        self._end += size
+        if size > _TAIL_BYTES:
+            self.forget()
+            bodies = _newest(bodies)
         self._bodies += bodies
-        self._ends.extend(islice(accumulate(map(len, bodies), initial=self._end), 1, None))
-        self._end = self._ends[-1]
-        self._offsets.append((self._last_seq, offset))
+        self._batches.append((self._last_seq, offset, self._end))
         self._drop_oldest()
 
     def _drop_oldest(self) -> None:
+        """Batches in front of the last so many bytes, and what is too much by its number."""
         length = len(self._bodies)
-        too_large = bisect_left(self._ends, self._end - _TAIL_BYTES, self._dropped)
-        self._dropped = min(max(too_large, length - _TAIL_EVENTS), length - 1)
+        before = bisect_right(self._batches, self._end - _TAIL_BYTES, key=_end_of)
+        kept = self._last_seq - self._batches[before - 1][0] if before else length
+        self._dropped = max(self._dropped, length - min(kept, _TAIL_EVENTS))
         # Cutting a list costs its length, so it is done when half of it is of no use.
         if self._dropped * 2 > length:
-            del self._bodies[: self._dropped], self._ends[: self._dropped]
+            del self._bodies[: self._dropped]
             self._dropped = 0
-            del self._offsets[: self._batch_after(self._last_seq - len(self._bodies))]
+            del self._batches[: self._batch_after(self._last_seq - len(self._bodies))]
 
     def forget(self) -> None:
         """Drop everything: no reader has asked for it for a while."""
-        self._bodies, self._ends, self._offsets, self._dropped = [], array("q"), [], 0
+        self._bodies, self._batches, self._dropped = [], [], 0
 
     def after(self, seq: int) -> list[StoredEvent] | None:
         """A page of what came after an event; None when that goes back beyond what is kept."""
@@ -78,7 +82,7 @@ class Tail:
         if place < self._dropped:
             return None
         page: list[StoredEvent] = []
-        for last, offset in self._offsets[self._batch_after(seq) :]:
+        for last, offset, _ in self._batches[self._batch_after(seq) :]:
             bodies = self._bodies[place : place + min(last - seq, _PAGE - len(page))]
             positions, session_ids = count(seq + 1 + offset), repeat(self._session_id)
             page += map(StoredEvent, positions, session_ids, count(seq + 1), bodies)
@@ -89,7 +93,17 @@ class Tail:
 
     def _batch_after(self, seq: int) -> int:
         """Which batch has the event after `seq`."""
-        return bisect_left(self._offsets, (seq + 1,))
+        return bisect_left(self._batches, (seq + 1,))
+
+
+_end_of = itemgetter(2)
+
+
+def _newest(bodies: Sequence[bytes]) -> Sequence[bytes]:
+    """As many as fit; the last one in any case."""
+    sizes = accumulate(map(len, reversed(bodies)))
+    fit = sum(1 for _ in takewhile(lambda size: size <= _TAIL_BYTES, sizes))
+    return bodies[-max(fit, 1) :]
 
 
 class News:

@@ -201,7 +201,7 @@ class EventRecorder:
 
     def _show(self, batch: Batch, first: int) -> None:
         self.record.last_seq = batch.first_seq + len(batch.events) - 1
-        self.tail.push(first, batch.events)
+        self.tail.push(first, batch.events, batch.size)
         self._on_stored(self.record.id)
 
     def fail(self, error: DragomanError) -> None:
