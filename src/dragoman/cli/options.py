@@ -119,6 +119,11 @@ def add_folder_options(add: AddArgument) -> None:
     add_repeatable(add, "--add-dir", "DIR", "additional workspace root")
 
 
+def add_server_folder_option(add: AddArgument, what: str) -> None:
+    """The `--cwd` of a command that serves others; `what` says what the folder is for."""
+    add("--cwd", metavar="DIR", default=".", help=f"{what} (default: the current directory)")
+
+
 def add_repeatable(
     add: AddArgument, flag: str, metavar: str, text: str, *, order: str = "", **more: object
 ) -> None:

@@ -22,11 +22,12 @@ class _Unknown(msgspec.Struct, rename="camel"):
     meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
 
 
-def unknown_option(kind: str, raw: bytes, key: str) -> ConfigOption | None:
-    """An option of a kind that ACP did not have when this was written; `key` is what its id is
-    called. None for one that cannot be read, or has no id."""
+def unknown_option(kind: str, raw: bytes) -> ConfigOption | None:
+    """An option of a kind that ACP did not have when this was written. None for one that cannot be
+    read, or has no id; version 1 calls it `id`."""
     try:
-        option_id = msgspec.json.decode(raw, type=dict[str, Any]).get(key)
+        fields = msgspec.json.decode(raw, type=dict[str, Any])
+        option_id = fields.get("configId", fields.get("id"))
         told = msgspec.json.decode(raw, type=_Unknown)
     except msgspec.DecodeError:
         return None

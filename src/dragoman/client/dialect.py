@@ -17,7 +17,7 @@ import msgspec
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.config import Timeouts
 from dragoman.client.mcp import McpHandler, McpServer
-from dragoman.client.translation import Schema, block_of, mcp_server, session_info
+from dragoman.client.translation import Schema, block_of, config_options, mcp_server, session_info
 from dragoman.errors import DragomanError, InvalidMessage, Unsupported
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions.questions import PermissionAnswer, Subject
@@ -421,10 +421,7 @@ class Dialect(ABC):
             reply = await self._control("session/set_config_option", request, reply_type)
         except InvalidMessage:
             return None  # it is set anyway
-        return self._config_options(reply)
-
-    @abstractmethod
-    def _config_options(self, reply: Any) -> list[ConfigOption]: ...
+        return config_options(reply.config_options)
 
     async def _control(self, method: str, request: msgspec.Struct, reply_type: type[T]) -> T:
         raw = await self._peer.call(

@@ -178,6 +178,7 @@ def shared_updates(schema: Schema) -> Updates:
         schema.PlanRemoved: _plan_removed,
         schema.SessionInfoUpdate: _info,
         schema.UsageUpdate: _usage,
+        schema.ConfigOptionUpdate: config_changed,
         schema.Notice: _notice,
         schema.CompactionUpdate: _compaction,
         schema.CompactionSummaryChunk: _compaction_summary,
@@ -322,21 +323,24 @@ def _peer_message_chunk(wire: v1.SessionMessageChunk | v2.SessionMessageChunk) -
 # ── what replies and requests carry ───────────────────────────────────────────────────────────
 
 
-def config_options(wire: Iterable[Any], id_field: str, id_on_wire: str) -> list[ConfigOption]:
-    """The id of an option has another name in each version."""
+def config_changed(wire: v1.ConfigOptionUpdate | v2.ConfigOptionUpdate) -> e.ConfigChanged:
+    return e.ConfigChanged(config_options(wire.config_options), meta=wire.meta)
+
+
+def config_options(wire: Iterable[Any]) -> list[ConfigOption]:
     options = (
-        unknown_option(option.kind, option.raw, id_on_wire)
+        unknown_option(option.kind, option.raw)
         if isinstance(option, Unknown)
-        else _config_option(option, getattr(option, id_field))
+        else _config_option(option)
         for option in wire
     )
     return [option for option in options if option is not None and is_told(option)]
 
 
-def _config_option(wire: Any, option_id: str) -> ConfigOption:
+def _config_option(wire: Any) -> ConfigOption:
     is_select = wire.__struct_config__.tag == "select"
     return ConfigOption(
-        option_id,
+        wire.config_id if hasattr(wire, "config_id") else wire.id,  # as version 1 calls it
         wire.name,
         wire.current_value,
         _choices(wire.options) if is_select else None,

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.agents.settings import Retention
-from dragoman.errors import DragomanError, UnknownSession
-from dragoman.store.base import Store
+from dragoman.errors import DragomanError
+from dragoman.store.base import Store, session_pages
 from dragoman.store.records import SessionFilter, SessionRecord
 
 if TYPE_CHECKING:
@@ -47,25 +47,15 @@ async def unused(
     now, shortest = time.time(), retention.shortest
     if shortest is None:
         return []
-    found: list[SessionRecord] = []
-    before: str | None = None
-    while True:
-        wanted = SessionFilter(
-            agent=agent,
-            archived=False,
-            unused_since=now - shortest * _DAY,
-            limit=_PAGE,
-            before=before,
-        )
-        try:
-            page = await store.sessions(wanted)
-        except UnknownSession:
-            return found  # another process deleted it just now: the rest is for the next time
-        old = (each for each in page if is_unused(each, retention, now))
-        found += (each for each in old if _is_in(each, project))
-        if len(page) < _PAGE:
-            return found
-        before = page[-1].id
+    wanted = SessionFilter(
+        agent=agent, archived=False, unused_since=now - shortest * _DAY, limit=_PAGE
+    )
+    return [
+        each
+        async for page in session_pages(store, wanted)
+        for each in page
+        if is_unused(each, retention, now) and _is_in(each, project)
+    ]
 
 
 def is_unused(record: SessionRecord, retention: Retention, now: float) -> bool:

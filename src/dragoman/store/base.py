@@ -10,8 +10,12 @@ operation then had no effect.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
+import msgspec
+
+from dragoman.errors import UnknownSession
 from dragoman.host.rules.policy import RuleStore, StoredRule
 from dragoman.host.rules.rule import Rule
 from dragoman.store.records import (
@@ -267,6 +271,17 @@ class Store(Protocol):
         """The same for commands: with the session for which one may have come, or that may be taken
         now by the host that was called; None when it may be any."""
         ...
+
+
+async def session_pages(store: Store, wanted: SessionFilter) -> AsyncGenerator[list[SessionRecord]]:
+    """The sessions that are wanted, `wanted.limit` at a time. Where the last of a page is deleted
+    meanwhile, the rest is missed."""
+    with suppress(UnknownSession):
+        while page := await store.sessions(wanted):
+            yield page
+            if len(page) < wanted.limit:
+                return
+            wanted = msgspec.structs.replace(wanted, before=page[-1].id)
 
 
 _PAGE = 2_000

@@ -202,7 +202,7 @@ class Transcript:
         if reply.modes is not None:
             self.happen(session_id, wire_format.modes(reply.modes))
         if reply.config_options:
-            options = wire_format.config_options(reply.config_options)
+            options = translation.config_options(reply.config_options)
             self.happen(session_id, e.ConfigChanged(options))
 
     def _turn_ended(self, session_id: str, reply: Reply | Failure) -> None:

@@ -110,7 +110,7 @@ class SecondTranscript:
     def _facts(
         self, session_id: str, reply: v2.NewSessionResponse | v2.ResumeSessionResponse
     ) -> None:
-        if options := wire_format.config_options(reply.config_options):
+        if options := translation.config_options(reply.config_options):
             self._story.happen(session_id, e.ConfigChanged(options))
         if commands := wire_format.commands(reply.available_commands):
             self._story.happen(session_id, e.CommandsChanged(commands))

@@ -424,13 +424,11 @@ def _cursor(cursor: str | None) -> int:
 
 def _info(session: AgentSession) -> v1.SessionInfo:
     return v1.SessionInfo(
-        session_id=session.id,
-        cwd=session.cwd,
-        additional_directories=session.additional_directories,
-        title=session.title,
-        updated_at=session.updated_at,
-        archived=session.archived,
+        session_id=session.id, **{name: getattr(session, name) for name in _LISTED}
     )
+
+
+_LISTED = ("cwd", "additional_directories", "title", "updated_at", "archived")
 
 
 def _can_be(option: v1.SessionConfigSelect | v1.SessionConfigBoolean, value: str | bool) -> bool:

@@ -7,13 +7,14 @@ before means that the agent started over. Sums that an agent replays on load cou
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import islice
 
 import msgspec
 
 from dragoman.session.events import UsageChanged
-from dragoman.store.base import Store, events_of_types
+from dragoman.store.base import Store, events_of_types, session_pages
 from dragoman.store.records import SessionFilter, SessionRecord, StoredEvent
 
 _SESSIONS = 200
@@ -69,13 +70,13 @@ class Costs:
 
     async def _recent(self, moment: float) -> list[SessionRecord]:
         found: list[SessionRecord] = []
-        before: str | None = None
-        while page := await self._store.sessions(SessionFilter(limit=_SESSIONS, before=before)):
-            recent = [record for record in page if record.updated_at >= moment]
-            found += recent
-            if len(recent) < _SESSIONS:
-                break
-            before = page[-1].id
+        pages = session_pages(self._store, SessionFilter(limit=_SESSIONS))
+        async with aclosing(pages):
+            async for page in pages:
+                recent = [record for record in page if record.updated_at >= moment]
+                found += recent
+                if len(recent) < len(page):
+                    break
         return found
 
     async def _grown(self, record: SessionRecord) -> dict[str, float]:

@@ -10,6 +10,7 @@ from dragoman.cli.options import (
     AGENT_HELP,
     add_address_options,
     add_proxy_option,
+    add_server_folder_option,
     add_settings_option,
     address_of,
     announce,
@@ -31,12 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_proxy_option(parser.add_argument)
     add_settings_option(parser.add_argument)
-    parser.add_argument(
-        "--cwd",
-        metavar="DIR",
-        default=".",
-        help="directory to start the agent in (default: the current directory)",
-    )
+    add_server_folder_option(parser.add_argument, "directory to start the agent in")
     parser.add_argument(
         "--stdio",
         action="store_true",

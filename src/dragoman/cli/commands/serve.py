@@ -14,6 +14,7 @@ from dragoman.cli.exit_codes import UsageError, tell
 from dragoman.cli.options import (
     add_address_options,
     add_permission_options,
+    add_server_folder_option,
     add_settings_option,
     address_of,
     announce,
@@ -49,12 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-a", "--agent", metavar="NAME", help="agent for sessions that do not name one"
     )
     add_settings_option(agent.add_argument)
-    agent.add_argument(
-        "--cwd",
-        metavar="DIR",
-        default=".",
-        help="workspace for sessions that do not name one (default: the current directory)",
-    )
+    add_server_folder_option(agent.add_argument, "workspace for sessions that do not name one")
     add_permission_options(parser, "all sessions")
 
 

@@ -98,7 +98,7 @@ class V1(Dialect):
         facts: list[Event] = []
         if reply.modes is not None:
             facts.append(wire_format.modes(reply.modes))
-        options = wire_format.config_options(reply.config_options or [])
+        options = translation.config_options(reply.config_options or [])
         if not any(option.category == "model" for option in options):
             options += _old_model_options(raw)
         if options:
@@ -137,9 +137,6 @@ class V1(Dialect):
             await self._set_old_model(session_id, str(value))
             return None
         return await super().set_config_option(session_id, option, value, meta)
-
-    def _config_options(self, reply: v1.SetSessionConfigOptionResponse) -> list[ConfigOption]:
-        return wire_format.config_options(reply.config_options)
 
     async def _set_old_model(self, session_id: str, model_id: str) -> None:
         params = msgspec.json.encode({"sessionId": session_id, "modelId": model_id})

@@ -8,11 +8,11 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman.agents.extensions import TOOL_NAME, TOOL_OUTPUT, said
-from dragoman.client import translation
 from dragoman.client.config import HostCapabilities
 from dragoman.client.translation import (
     Updates,
     block_of,
+    config_changed,
     location,
     plan_step,
     shared_updates,
@@ -23,7 +23,7 @@ from dragoman.schema import codec, v1
 from dragoman.schema.model import Unknown
 from dragoman.session import events as e
 from dragoman.session.content import Content, Diff, ToolContent
-from dragoman.session.facts import Command, ConfigOption, Mode
+from dragoman.session.facts import Command, Mode
 
 
 def update(wire: v1.SessionUpdate) -> e.Event:
@@ -36,7 +36,7 @@ def _unknown(wire: Unknown) -> e.Event:
         fields = msgspec.json.decode(wire.raw, type=dict[str, msgspec.Raw])
         fields["sessionUpdate"] = msgspec.Raw(b'"config_option_update"')
         try:
-            return _config(codec.decode(msgspec.json.encode(fields), v1.ConfigOptionUpdate))
+            return config_changed(codec.decode(msgspec.json.encode(fields), v1.ConfigOptionUpdate))
         except InvalidMessage:
             pass
     return e.UnknownUpdate(wire.kind, wire.raw.decode())
@@ -112,17 +112,12 @@ def _mode(wire: v1.CurrentModeUpdate) -> e.Event:
     return e.ModeChanged(wire.current_mode_id, meta=wire.meta)
 
 
-def _config(wire: v1.ConfigOptionUpdate) -> e.Event:
-    return e.ConfigChanged(config_options(wire.config_options), meta=wire.meta)
-
-
 UPDATES: Updates = shared_updates(v1) | {
     v1.ToolCall: _tool_call,
     v1.SessionToolCallUpdate: tool_call_update,
     v1.Plan: _plan,
     v1.AvailableCommandsUpdate: _commands,
     v1.CurrentModeUpdate: _mode,
-    v1.ConfigOptionUpdate: _config,
     Unknown: _unknown,
 }
 
@@ -133,10 +128,6 @@ UPDATES: Updates = shared_updates(v1) | {
 def modes(wire: v1.SessionModeState) -> e.ModeChanged:
     available = [Mode(m.id, m.name, m.description, meta=m.meta) for m in wire.available_modes]
     return e.ModeChanged(wire.current_mode_id, available)
-
-
-def config_options(wire: list[v1.SessionConfigOption]) -> list[ConfigOption]:
-    return translation.config_options(wire, "id", "id")
 
 
 def content(part: Content) -> v1.ContentBlock:

@@ -12,13 +12,13 @@ import msgspec
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod
 from dragoman.client.config import Timeouts
 from dragoman.client.dialect import Dialect, Finished, Meta, OnFinished, OnOpened, Place, Prompt
+from dragoman.client.translation import config_options
 from dragoman.client.v2 import wire_format
 from dragoman.client.v2.inbound import Conversations
 from dragoman.errors import RequestCancelled
 from dragoman.rpc import Peer
 from dragoman.schema import codec, v2
 from dragoman.session.events import CommandsChanged, ConfigChanged, Event
-from dragoman.session.facts import ConfigOption
 
 
 class _Acknowledged(msgspec.Struct, rename="camel"):
@@ -97,7 +97,7 @@ class V2(Dialect):
 
     def _facts(self, reply: Any, raw: bytes | msgspec.Raw) -> list[Event]:
         facts: list[Event] = []
-        if options := wire_format.config_options(reply.config_options):
+        if options := config_options(reply.config_options):
             facts.append(ConfigChanged(options))
         if commands := wire_format.commands(reply.available_commands):
             facts.append(CommandsChanged(commands))
@@ -156,9 +156,6 @@ class V2(Dialect):
     async def cancel_terminal(self, session_id: str, terminal_id: str) -> None:
         request = v2.CancelTerminalRequest(session_id=session_id, terminal_id=terminal_id)
         await self._control("terminal/cancel", request, v2.CancelTerminalResponse)
-
-    def _config_options(self, reply: v2.SetSessionConfigOptionResponse) -> list[ConfigOption]:
-        return wire_format.config_options(reply.config_options)
 
 
 def _message_id(raw: msgspec.Raw) -> str | None:

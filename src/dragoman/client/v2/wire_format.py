@@ -13,7 +13,6 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman.agents.extensions import TOOL_NAME, TOOL_OUTPUT, said
-from dragoman.client import translation
 from dragoman.client.config import HostCapabilities
 from dragoman.client.translation import Updates, block_of, location, shared_updates, tool_contents
 from dragoman.client.v1 import wire_format as v1_format
@@ -22,7 +21,7 @@ from dragoman.schema import codec, v1, v2
 from dragoman.schema.model import Unknown
 from dragoman.session import events as e
 from dragoman.session.content import Content, Diff, ToolContent, UnknownItem
-from dragoman.session.facts import Command, ConfigOption
+from dragoman.session.facts import Command
 
 
 def update(wire: v2.SessionUpdate) -> e.Event:
@@ -73,15 +72,10 @@ def _commands(wire: v2.AvailableCommandsUpdate) -> e.Event:
     return e.CommandsChanged(commands(wire.available_commands), meta=wire.meta)
 
 
-def _config(wire: v2.ConfigOptionUpdate) -> e.Event:
-    return e.ConfigChanged(config_options(wire.config_options), meta=wire.meta)
-
-
 _UPDATES: Updates = shared_updates(v2) | {
     v2.SessionToolCallUpdate: tool_call_update,
     v2.ToolCallContentChunk: _tool_chunk,
     v2.AvailableCommandsUpdate: _commands,
-    v2.ConfigOptionUpdate: _config,
 }
 
 
@@ -108,10 +102,6 @@ def _command(wire: v2.AvailableCommand) -> Command:
         return Command(named.name, named.description)
     hint = wire.input.hint if isinstance(wire.input, v2.TextCommandInput) else None
     return Command(wire.name, wire.description, hint, meta=wire.meta)
-
-
-def config_options(wire: list[v2.SessionConfigOption]) -> list[ConfigOption]:
-    return translation.config_options(wire, "config_id", "configId")
 
 
 GIT = "git_patch"

@@ -172,25 +172,31 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
         running_agent=_running_agent(server.hub.live.get(session_id)),
         additional_directories=record.additional_directories,
         offer=record.offer,
-        continuity=state.continuity,
         pending=list(state.pending.values()),
-        turn=state.turn,
         last_turn=state.turns[-1] if state.turns else None,
         stopped=_stopped(state),
-        modes=state.modes,
-        config_options=state.config_options,
-        commands=state.commands,
-        usage=state.usage,
-        queue=state.queue,
-        activity=state.activity,
-        background=state.background,
-        plan=state.plan,
         terminals=_terminals(state),
         subagents=list(state.subagents.values()),
         entries=entries,
         first_entry=first,
-        entry_count=state.entry_count,
+        **{name: getattr(state, name) for name in _AS_IN_STATE},
     )
+
+
+_AS_IN_STATE = [
+    "continuity",
+    "turn",
+    "modes",
+    "config_options",
+    "commands",
+    "usage",
+    "queue",
+    "activity",
+    "background",
+    "plan",
+    "entry_count",
+]
+"""The fields of a `Detail` that are those of the state."""
 
 
 def _shown(

@@ -15,9 +15,9 @@ from contextlib import suppress
 
 import msgspec
 
-from dragoman.errors import DragomanError, UnknownSession
+from dragoman.errors import DragomanError
 from dragoman.hub.event_readers import News
-from dragoman.store.base import Store
+from dragoman.store.base import Store, session_pages
 from dragoman.store.records import SessionFilter, SessionRecord
 from dragoman.web.shapes.server_shapes import Shape
 from dragoman.web.streams.sse import named_frame
@@ -129,15 +129,8 @@ class Roster:
                 self._tell("session", now[session_id])
 
     async def _read(self) -> dict[str, Listed]:
-        found: dict[str, Listed] = {}
-        before: str | None = None
-        with suppress(UnknownSession):  # where a page ended was deleted: the rest is missed
-            while page := await self._store.sessions(SessionFilter(limit=_PAGE, before=before)):
-                found |= {record.id: _listed(record) for record in page}
-                before = page[-1].id
-                if len(page) < _PAGE:
-                    break
-        return found
+        pages = session_pages(self._store, SessionFilter(limit=_PAGE))
+        return {each.id: _listed(each) async for page in pages for each in page}
 
     def _tell(self, name: str, note: Listed | Deleted) -> None:
         self._frames.append(named_frame(name, msgspec.json.encode(note)))
@@ -147,10 +140,4 @@ class Roster:
 
 
 def _listed(record: SessionRecord) -> Listed:
-    return Listed(
-        session_id=record.id,
-        title=record.title,
-        renamed=record.renamed,
-        name=record.name,
-        archived=record.archived,
-    )
+    return Listed(record.id, record.title, record.renamed, record.name, record.archived)
