@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.clients import until
 from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_events
 
 from dragoman.errors import AuthRequired, InternalError, MethodNotFound, ResourceNotFound
 from dragoman.hub import commands as c
+from dragoman.hub import running_sessions
 from dragoman.hub.hub import Hub
+from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running_session import Live
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce
@@ -107,3 +110,37 @@ async def test_nothing_piles_up_for_a_reader_that_a_turn_does_not_have(tmp_path:
         turn = await live.prompt("hi")
         await turn.wait()
         assert [event async for event in turn] == []
+
+
+# ── memory ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Freed:
+    """Notes when memory is given back."""
+
+    def __init__(self) -> None:
+        self.is_worth_returning = True
+        self.count = 0
+
+    def give_back(self) -> None:
+        self.count += 1
+
+
+@pytest.mark.parametrize("seconds", [0.0, 3600.0])
+async def test_memory_is_given_back_after_nobody_holds_a_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """What is given back earlier does not have the session's own memory."""
+    freed = Freed()
+    monkeypatch.setattr(running_sessions, "FreedMemory", lambda: freed)
+    limits = HubLimits(trim_seconds=seconds)
+    async with hub_with(tmp_path, ScriptedAgent(HELLO), limits=limits) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.send(live.id, c.Close())
+        if seconds:
+            assert freed.count == 0
+            hub.lives.trim()
+        await until(lambda: freed.count == 1)
+        freed.is_worth_returning = False
+        hub.lives.trim()
+    assert freed.count == 1

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 from store.stores import begin
-from support.hubs import TestLauncher, stored
+from support.clients import until
+from support.hubs import TestLauncher, hub_with, stored
 
+from dragoman.hub import commands as c
 from dragoman.hub import stored_sessions
 from dragoman.hub.hub import Hub
 from dragoman.hub.stored_sessions import (
@@ -25,7 +27,7 @@ from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState, ToolCall
 from dragoman.store.base import Store
 from dragoman.store.records import Batch, Lease, SessionRecord, Snapshot, StoredEvent, encode_event
-from dragoman.testing import ScriptedAgent
+from dragoman.testing import AgentTurn, ScriptedAgent
 
 MANY = stored_sessions.WORTH_A_SNAPSHOT
 
@@ -221,3 +223,35 @@ async def test_a_state_that_cannot_be_written_opens_and_runs_without_a_snapshot(
         live.state.title = None
         assert "continues without a snapshot" in caplog.text
         assert await store.snapshot(live.id) is None
+
+
+async def test_the_state_of_an_agent_that_never_stops_is_not_made_from_all_its_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def floods(turn: AgentTurn) -> None:
+        while not turn.cancelled.is_set():
+            turn.say("x" * 1000)
+            await asyncio.sleep(0)
+
+    async with hub_with(tmp_path, ScriptedAgent(floods)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.send(live.id, c.Prompt("go"))
+        read = list[int]()
+        events = hub.store.events
+
+        async def noted(session_id: str, **given: Any) -> list[StoredEvent]:
+            read.append(given["after"])
+            return await events(session_id, **given)
+
+        monkeypatch.setattr(hub.store, "events", noted)
+        last = 0
+        for _ in range(20):
+            before = live.state.last_seq
+            await until(lambda before=before: live.state.last_seq > before)
+            state = await hub.state(live.id)
+            assert state.last_seq > last
+            last = state.last_seq
+            assert (await hub.record(live.id)).last_seq >= last
+        assert read == []
+        await hub.send(live.id, c.Cancel())
+        await until(lambda: live.idle)

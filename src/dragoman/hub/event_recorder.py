@@ -39,6 +39,9 @@ _MAX_BATCH_EVENTS = 5_000
 _SLOW_SECONDS = 0.25
 """A store that has not answered by then is not waited for before it is sent more."""
 _LOOK_SECONDS = 0.5
+_SHOWN_TRIES = 3
+"""How often a reader waits: what was read with the last events comes in once more, and what we do
+ourselves for the agent may never end."""
 
 
 class EventRecorder:
@@ -77,6 +80,8 @@ class EventRecorder:
         self._said_size = 0
         self._size = 0
         self._unstored = 0
+        self._readers = 0
+        """Those who wait for a state that is all stored."""
         self._behind = set[EventRecorder]() if behind is None else behind
         self._first_seq = record.last_seq + 1
         self._last_seq = record.last_seq
@@ -193,8 +198,7 @@ class EventRecorder:
     def _stored(self, sent: _Sent) -> None:
         batch, last = sent.batch, sent.append.result()
         self._unstored -= batch.size
-        if self._unstored <= MUCH_BYTES:
-            self._behind.discard(self)
+        self._read_on()
         if batch.events:
             self._show(batch, last - len(batch.events) + 1)
         self._tell_written()
@@ -229,8 +233,24 @@ class EventRecorder:
         return await self._settled_unless_away(lambda: self._is_kept(last))
 
     async def shown(self) -> None:
-        """The same for a reader, who gets what is stored while the store is away."""
-        await self._settled_unless_away(lambda: True)
+        """The same for a reader, who gets what is stored while the store is away. The agent is not
+        read meanwhile: with one that never stops, the state would never be all stored, and the
+        reader's would be made from all its events."""
+        self._readers += 1
+        self._behind.add(self)
+        try:
+            for _ in range(_SHOWN_TRIES):
+                if self._writing is None or not await self._settled_unless_away(lambda: True):
+                    break
+        finally:
+            self._readers -= 1
+            self._read_on()
+            self._tell_written()
+
+    def _read_on(self) -> None:
+        """Unless something is still waited for."""
+        if self._unstored <= MUCH_BYTES and not self._readers:
+            self._behind.discard(self)
 
     async def _settled_unless_away(self, is_enough: Callable[[], bool]) -> bool:
         settling = asyncio.create_task(self.settled())

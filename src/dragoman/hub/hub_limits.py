@@ -26,3 +26,5 @@ class HubLimits(msgspec.Struct, kw_only=True):
     """How long an owner that is gone, and may only be cut off, has to come back to what it runs."""
     stray_seconds: float = 10.0
     """How long a shared agent without a session may continue to send before it is ended."""
+    trim_seconds: float = 1.0
+    """How long after a session has left its memory is given back to the system."""

@@ -137,7 +137,17 @@ class Lives:
         """Until this is done, nobody here opens the session."""
         task = self._leaving[session_id] = asyncio.create_task(work)
         task.add_done_callback(lambda _: self._leaving.pop(session_id, None))
+        task.add_done_callback(self._trim_soon)
         return task
+
+    def _trim_soon(self, _: object) -> None:
+        """Once nobody holds what has left: those who waited for that may, for a moment."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(self._limits.trim_seconds, self.trim)
+
+    def trim(self) -> None:
+        if self._freed_memory.is_worth_returning:
+            asyncio.get_running_loop().run_in_executor(None, self._freed_memory.give_back)
 
     async def left(self, session_id: str) -> None:
         """Wait until a session that is on its way out is free again."""
@@ -154,8 +164,6 @@ class Lives:
                 await self._agents.leave(live.running)
             finally:
                 await self._give_up(live)
-                if self._freed_memory.is_worth_returning:
-                    await asyncio.to_thread(self._freed_memory.give_back)
 
     async def _give_up(self, live: Live) -> None:
         error = live.recording.error
