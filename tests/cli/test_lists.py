@@ -11,7 +11,7 @@ import pytest
 from support.command import Dragoman
 
 from dragoman import Client
-from dragoman.cli.render import offers
+from dragoman.cli.commands import run
 from dragoman.testing import ScriptedAgent
 
 ALL = ("--list-caps", "--list-modes", "--list-commands")
@@ -68,11 +68,11 @@ def test_an_agent_without_modes_says_none(dragoman: Dragoman) -> None:
 async def test_an_agent_without_commands_says_none_when_there_was_time_for_them(
     tmp_path: Path,
 ) -> None:
-    assert offers.WAIT_FOR_COMMANDS == 5
+    assert run.WAIT_FOR_COMMANDS == 5
     async with Client.start(ScriptedAgent([]).connect()) as client:
         session = await client.new_session(tmp_path)
         never = asyncio.Event()
-        assert await offers.commands(session, never.wait, within=0.01) == ["commands: none"]
+        assert await run.commands(session, never.wait, within=0.01) == ["commands: none"]
 
 
 @pytest.mark.soak  # it is given its five seconds

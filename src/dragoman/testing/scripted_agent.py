@@ -50,10 +50,10 @@ class AgentSession(msgspec.Struct, kw_only=True):
     cwd: str
     additional_directories: list[str] = []
     mode: str | None = None
+    options: dict[str, str | bool] = {}
     title: str | None = None
     updated_at: str | None = None
     archived: bool = False
-    options: dict[str, str | bool] = {}
     used: int = 0
     """Tokens in its context."""
     cost: float = 0.0

@@ -211,14 +211,10 @@ class Protocol(H11Protocol):
         self._head_timer = self.loop.call_later(seconds, self.transport.abort)
 
     def _stop_waiting(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        self._head_timer = _cancelled(self._head_timer)
 
     def _stop_watching(self) -> None:
-        if self._reader_timer is not None:
-            self._reader_timer.cancel()
-            self._reader_timer = None
+        self._reader_timer = _cancelled(self._reader_timer)
 
     def _unsupported_upgrade_warning(self) -> None:
         """Anyone may ask for one: the guard refuses it, and that is not worth a log line."""
@@ -240,3 +236,8 @@ class Protocol(H11Protocol):
         ):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+
+
+def _cancelled(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
