@@ -52,7 +52,22 @@ logger = logging.getLogger("dragoman.client")
 
 
 class Client:
-    """A connection to an agent. Make one with `Client.start`, and use it as a context manager."""
+    """A connection to an agent. Make one with `Client.start`, and use it as a context manager.
+
+    Entering it starts the agent and performs the handshake, which raises StartError,
+    ConnectionLost, CallTimeout, RemoteError or VersionMismatch.
+    """
+
+    agent_info: AgentInfo
+    """The agent's own name and version."""
+    capabilities: AgentCapabilities
+    """What the agent offers."""
+    protocol_version: int
+    """The negotiated version of ACP; 0 before the handshake."""
+    auth_methods: list[AuthMethod]
+    """The sign-in methods that the agent offers."""
+    meta: Meta
+    """The `_meta` of the agent's answer to `initialize`."""
 
     def __init__(
         self,
@@ -68,18 +83,9 @@ class Client:
         questions: Attendance | None = None,
     ) -> None:
         self.name = name
-        self._questions: Attendance | None = questions
         self.timeouts = timeouts
-        self.agent_info = AgentInfo()
-        """The agent's own name and version."""
-        self.capabilities = AgentCapabilities()
-        """What the agent offers."""
-        self.protocol_version = 0
-        """The negotiated version of ACP; 0 before the handshake."""
-        self.auth_methods: list[AuthMethod] = []
-        """The sign-in methods that the agent offers."""
-        self.meta: Meta = None
-        """The `_meta` of the agent's answer to `initialize`."""
+        self._questions: Attendance | None = questions
+        self._greet(Welcome())
         self._outside = OutsideQuestions(
             terms.providers.elicitation, offered=capabilities.elicitation, attended=self.attended
         )
@@ -134,17 +140,9 @@ class Client:
 
         Raises UnknownAgent for an unknown name, ValueError for a proxy at an address other than a
         WebSocket's, and TypeError for anything else that is not an agent, or for a provider that
-        lacks a method. Entering the client starts the agent and performs the handshake, which
-        raises StartError, ConnectionLost, CallTimeout, RemoteError or VersionMismatch.
+        lacks a method.
         """
-        providers = _checked(
-            Providers(
-                files=files or LocalFiles(forbidden=[str(data_directory())]),
-                terminals=terminals or LocalTerminals(forbidden=[str(data_directory())]),
-                permissions=permissions,
-                elicitation=elicitation,
-            )
-        )
+        providers = _checked(files, terminals, permissions, elicitation)
         known_as = name or name_of(agent)
         return cls(
             _called(_found(agent), known_as),
@@ -498,8 +496,21 @@ _PROTOCOLS = {
 }
 
 
-def _checked(providers: Providers) -> Providers:
-    """Raises TypeError now rather than when the agent first needs what is not there."""
+def _checked(
+    files: FilesProvider | None,
+    terminals: TerminalsProvider | None,
+    permissions: PermissionsProvider | None,
+    elicitation: ElicitationProvider | None,
+) -> Providers:
+    """With ours for files and terminals where there is no other. Raises TypeError now rather than
+    when the agent first needs what is not there."""
+    closed = [str(data_directory())]
+    providers = Providers(
+        files=files or LocalFiles(forbidden=closed),
+        terminals=terminals or LocalTerminals(forbidden=closed),
+        permissions=permissions,
+        elicitation=elicitation,
+    )
     for name, protocol in _PROTOCOLS.items():
         provider = getattr(providers, name)
         methods = [method for method in vars(protocol) if not method.startswith("_")]

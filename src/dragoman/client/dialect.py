@@ -37,12 +37,12 @@ T = TypeVar("T")
 
 
 class Welcome(msgspec.Struct, kw_only=True):
-    """What an agent answers to the handshake."""
+    """What an agent answers to the handshake; nothing is known of it before."""
 
-    protocol_version: int
-    agent: AgentInfo
-    capabilities: AgentCapabilities
-    auth_methods: list[AuthMethod]
+    protocol_version: int = 0
+    agent: AgentInfo = msgspec.field(default_factory=AgentInfo)
+    capabilities: AgentCapabilities = msgspec.field(default_factory=AgentCapabilities)
+    auth_methods: list[AuthMethod] = []
     meta: dict[str, Any] | None = None
 
 
