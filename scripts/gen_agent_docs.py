@@ -23,8 +23,8 @@ You can start each of these by name, without settings: `dragoman -a gemini "…"
 in the settings only to use a different version, different arguments or a separate key. [Set up
 agents](../how-to/set-up-agents.md) explains how, and how to sign in.
 
-**Tried** is the version that passed the full test, through the command, the library and
-the server, offline with a stand-in for the model (`make test-agents`). The features are text,
+**Tested** is the version that passed the full test, through the command, the library and
+the server, offline with a stand-in for the model (`make test-agents`). The test covers text,
 thoughts, files, commands, permissions, plans, questions, modes, options, sessions, cancelling,
 errors, replay and a clean end. The notes list features that the agent does not have.
 
@@ -34,7 +34,7 @@ information.
 
 To check your own installation, run `dragoman agents doctor NAME`.
 
-| agent | `-a` | tried | started | variable |
+| agent | `-a` | tested | started | variable |
 |---|---|---|---|---|
 """
 
@@ -72,7 +72,7 @@ def _section(agent: KnownAgent) -> str:
 
 def _tried(agent: KnownAgent) -> str:
     if agent.tried:
-        return f"Tried with {agent.tried}."
+        return f"Tested with {agent.tried}."
     return f"Started with {agent.seen}." if agent.seen else "Not tested."
 
 

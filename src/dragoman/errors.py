@@ -32,8 +32,8 @@ class ConnectionClosed(ConnectionLost):
 
 
 class AgentExited(ConnectionLost):
-    """The agent's process ended unexpectedly; `name` is what people call the agent, if not by its
-    command."""
+    """The agent's process ended unexpectedly; `name` is the agent's display name, if it
+    differs from the command."""
 
     def __init__(
         self,
@@ -115,8 +115,8 @@ class RemoteLost(ConnectionLost):
 
 
 class ChainBroken(ConnectionLost):
-    """A component of a proxy chain failed, which ended the chain; `component` says which, `reason`
-    completes the sentence."""
+    """A component of a proxy chain failed, which ended the chain; `component` names it, `reason`
+    says how it failed."""
 
     _sentence = "{component} {reason}"
 

@@ -50,8 +50,8 @@ class Timeouts(msgspec.Struct, kw_only=True, frozen=True):
     """Ends a turn if nothing is heard from the agent, nor from a command it runs, for that long. It
     does not count while a question waits for its answer."""
     question: float | None = None
-    """For the answer to a permission request or a form; then it is refused. Without a limit it
-    waits as long as its turn."""
+    """For the answer to a permission request or a form; after that, the request is refused. Without
+    a limit it waits as long as its turn."""
     history: float = 0.05
     """How long an agent must be silent after it loaded a session for its history to count as
     complete: some agents reply first and send the history right after. What repeats a known history

@@ -18,8 +18,8 @@ McpHandler: TypeAlias = Callable[[str, dict[str, Any] | None], Awaitable[Any]]
 class InProcessServer(msgspec.Struct, kw_only=True):
     """An MCP server in this process, which the agent reaches through the ACP connection.
 
-    `handle(method, params)` answers an MCP request with its result, such as `tools/list` or
-    `tools/call`. What it raises becomes the error: a RemoteError as it is, anything else as an
+    `handle(method, params)` answers an MCP request, such as `tools/list` or `tools/call`, with
+    its result. What it raises becomes the error: a RemoteError as it is, anything else as an
     internal one. `id` must be unique on the connection.
     """
 

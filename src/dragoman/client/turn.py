@@ -45,8 +45,8 @@ class Turn:
     first. Being cancelled is not an error: the stop reason says so.
 
     If the task that awaits a turn, or waits for its next event, is cancelled, by a timeout for
-    example, so is the turn. Leaving a loop over events early does not stop the agent, and neither
-    does what is raised in its body; `async with` does:
+    example, so is the turn. Leaving a loop over events early, or raising an exception in its
+    body, does not stop the agent. To stop it, use `async with`:
 
         async with session.prompt("…") as turn:
             async for event in turn:

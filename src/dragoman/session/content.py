@@ -102,9 +102,9 @@ class ContentItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="con
 class Diff(msgspec.Struct, omit_defaults=True, tag_field="type", tag="diff"):
     """A change to a file.
 
-    Either its text before and after, `old_text` being None for a new file; or, with an
-    `operation`, what is done to it (`add`, `delete`, `modify`, or `move` and `copy` from
-    `old_path`), perhaps with a `patch` in Git's form, and no texts.
+    Without `operation`, it has the text before and after (`old_text` is None for a new file).
+    With `operation` (`add`, `delete`, `modify`, or `move` and `copy` from `old_path`), it has no
+    text, but may have a `patch` in Git format.
     """
 
     path: str

@@ -393,7 +393,7 @@ class ElicitationRequested(
 
 
 class ElicitationSettled(Recorded, tag="elicitation_settled"):
-    """A form or address was answered. What a person typed is not kept: it may be secret."""
+    """A form or URL request was answered. What a person typed is not kept: it may be secret."""
 
     request_id: str
     action: str
@@ -464,7 +464,7 @@ class FileReverted(Recorded, tag="file_reverted"):
 
 
 class PromptQueued(Recorded, tag="prompt_queued"):
-    """A prompt was queued, or was changed while it waits."""
+    """A prompt was queued, or changed while queued."""
 
     queue_id: str
     content: list[Content]

@@ -174,7 +174,8 @@ class PermissionQuestion(msgspec.Struct, omit_defaults=True):
     content: list[ToolContent] = []
     """What an allow would cover, as it was when the request came; the tool call may change."""
     always: str | None = None
-    """What an "always" answer would remember, in a sentence; None if nothing safe can be."""
+    """What an "always" answer would remember, in a sentence; None if nothing can safely be
+    remembered."""
     explanation: str | None = None
     """The agent's explanation; like the title, it is only a claim."""
     claimed: bool = False

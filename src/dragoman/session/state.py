@@ -44,9 +44,9 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type"):
     at: float = 0.0
     turn_id: str | None = None
     size: int = 0
-    """The weight of what is kept."""
+    """The estimated size of what is kept."""
     cut: int = 0
-    """The weight of what was too large to keep; the events have it."""
+    """The estimated size of what was too large to keep; the events have it."""
 
 
 class _Spoken(Entry):
@@ -86,7 +86,8 @@ def _flush(words: list[str], parts: list[Content]) -> None:
 class UserEntry(_Spoken, tag="user"):
     """What the user said: a prompt, or what the agent attributes to the user.
 
-    `reported`: the agent said so outside a replayed history, so nobody may have typed it here.
+    `reported`: the agent said so outside a replayed history, so it is possible
+    that nobody typed it here.
     """
 
     reported: bool = False
@@ -303,8 +304,8 @@ OVER_TURNS = frozenset({"completed", "cancelled", "failed", "interrupted"})
 class TurnState(msgspec.Struct, omit_defaults=True):
     """One turn: prompting → streaming ⇄ waiting for a permission → (cancelling →) its end.
 
-    That is `completed` with the agent's reason, `cancelled` by a person, `failed` with an error, or
-    `interrupted` by the end of the process that ran it, or by a fork.
+    It ends as `completed`, with the agent's reason; `cancelled`, by a person; `failed`, with an
+    error; or `interrupted`, by the end of the process that ran it, or by a fork.
     """
 
     id: str
@@ -377,7 +378,7 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     """What runs in the background, as the agent reports it."""
     last_seq: int = 0
     size: int = 0
-    """The weight of all entries."""
+    """The estimated size of all entries."""
     printed: int = 0
     """The number of characters that all terminals have printed."""
     # Where in the whole thread the entries stand that later events change, by their ids.

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 
 class ReplayAgent(Served):
-    """Plays a recording as an agent: the first client gets its first connection, and so on.
+    """Plays a recording as an agent.
+
+    The first client gets the first recorded connection, the second the next, and so on.
 
     A session is found by its recorded id. If the client opens it in another folder, recorded paths
     are moved there; terminals have the ids that the client gives. With `strict`, params and replies

@@ -336,7 +336,7 @@ class ScriptedConnection:
 
     @property
     def request_id(self) -> bytes:
-        """The id of the request that is being answered, as the JSON it came as."""
+        """The id of the request that is being answered, as raw JSON."""
         return _request_id(self._frame)
 
     def remember_prompt(self, session: AgentSession, prompt: list[v1.ContentBlock]) -> str:

@@ -30,7 +30,7 @@ class AgentTurn:
         self.session = session
         self.prompt = prompt
         self.request_id = request_id
-        """The prompt's id, as the JSON it came as."""
+        """The prompt's id, as raw JSON."""
         self.cancelled = asyncio.Event()
         self.ignores_cancel = False
         self.stop_reason = "end_turn"

@@ -49,7 +49,7 @@ class AgentCommand(msgspec.Struct, frozen=True):
     cwd: str | None = None
     files: Side = "here"
     name: str = ""
-    """What people call the agent, if not by its command."""
+    """The agent's display name, if it differs from the command."""
 
     def __repr__(self) -> str:
         # Arguments and values may be secrets, and a repr ends up in logs.

@@ -89,8 +89,8 @@ class Encoder:
     ) -> list[Chunk]:
         """The chunks for these events, which follow each other.
 
-        `pending` has the ids of the requests that still wait for an answer; the encoder asks only
-        those. Without it, the encoder asks every request that these events do not settle. It then
+        `pending` has the ids of the requests that still wait for an answer; the encoder presents
+        only those. Without it, it presents every request that these events do not settle. It then
         waits, and keeps what it is fed for `resume`. With `more` events to come, it does not wait
         yet.
         """

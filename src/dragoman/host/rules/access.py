@@ -68,8 +68,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     question: bool = False
     complete: bool = True
     parts: tuple[Access, ...] = ()
-    """The claims of one request for several. Each is decided alone; the rest of this is only shown
-    to people, and no rule is made of it."""
+    """The separate claims of a request that covers several actions. Each is decided alone; the
+    rest of this is only shown to people, and no rule is made of it."""
 
     def __post_init__(self) -> None:
         normal = msgspec.structs.force_setattr

@@ -48,13 +48,13 @@ __all__ = [
 
 
 class PolicyDecision(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What follows, why in a sentence, and the rule that decided, if one did."""
+    """The outcome, the reason as a sentence, and the deciding rule, if any."""
 
     effect: Effect
     reason: str
     rule: Rule | None = None
     unruled: bool = False
-    """It asks only because no rule speaks of the access."""
+    """It asks only because no rule covers the access."""
 
 
 class Considered(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -212,8 +212,9 @@ _BETWEEN_USES = 60.0
 class StoredRule(msgspec.Struct, frozen=True, omit_defaults=True):
     """A rule, when it was made, and when it last decided something.
 
-    `home` is the machine on which it was given, in a store that several machines have. Where that
-    is another one, or is not known, a rule that allows is not `here`: it does not count.
+    In a store that several machines share, `home` is the machine on which the rule was created.
+    `here` is false for an allow rule that was created on another or an unknown machine; such a
+    rule is ignored.
     """
 
     rule: Rule

@@ -28,7 +28,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     until its owner drops it after the first use. `anywhere` is for --yolo: such a rule also covers
     what is not known to be inside the workspace. It cannot be set in a file of rules.
 
-    Raises ValueError or TypeError for a rule without a meaning, since it would stop nothing.
+    Raises ValueError or TypeError for a meaningless rule, since it would have no effect.
     """
 
     effect: Effect
