@@ -1,4 +1,4 @@
-"""How long a hub waits and how much it holds; whoever makes one may say otherwise."""
+"""How long a hub waits and how much it holds, unless its caller sets other limits."""
 
 from __future__ import annotations
 

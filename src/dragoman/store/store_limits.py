@@ -1,4 +1,4 @@
-"""How long a store waits and how much it does at once; whoever opens one may say otherwise."""
+"""How long a store waits and how much it does at once; its caller may set other limits."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class Address:
-    """`shown` is for people, `conninfo` for the driver alone; `limits` are for whoever uses it.
+    """`shown` is for people, `conninfo` for the driver alone; `limits` apply to its connections.
     Raises StoreError."""
 
     def __init__(self, address: str, limits: StoreLimits | None = None) -> None:
