@@ -24,6 +24,7 @@ from dragoman.host.rules.policy import (
 )
 from dragoman.host.rules.rule import Effect, Rule
 from dragoman.host.rules.shell import plain_words
+from dragoman.host.rules.shell_line import carried, read_argv, read_line
 
 WS = "/ws"
 STRICTNESS: dict[Effect, int] = {"allow": 0, "ask": 1, "deny": 2}
@@ -387,6 +388,12 @@ LINES = (
     "x=1 git",
     "echo $(id)",
     "'npm' test",
+    "npm test && git status",
+    "bash -lc 'npm test | git status'",
+    "timeout 5 rm -rf x",
+    "cd src && npm test; git status",
+    "npm test > src/a",
+    "git $(id)",
 )
 ARGVS = (
     ("npm", "test"),
@@ -478,17 +485,38 @@ def doubt_never_loosens(access: Access, some: list[Rule], rule: Rule) -> None:
         assert strictness(unsure, [*some, rule]) >= strictness(access, [*some, rule])
 
 
-def words_never_match_a_shell_line_or_an_environment(
+def words_match_only_what_a_line_is_known_to_run(
     access: Access, some: list[Rule], rule: Rule
 ) -> None:
-    opaque = [c for c in access.commands if isinstance(c, str) and plain_words(c) is None]
     found = explain(access, [*some, rule], now=0, session_id="s", project=WS)
+    read = [read_line(c) if isinstance(c, str) else read_argv(c) for c in access.commands]
+    known = [command.argv for each in read for layers in each.runs for command in layers]
+    known += [words for argv in known for words in carried(argv)]
+    lines = [c for c in access.commands if isinstance(c, str) and plain_words(c) is None]
     for each in found.considered:
-        if each.rule.argv or each.rule.argv_prefix:
-            assert not (each.matched and access.env)
-            # A deny that fits another of several commands still counts.
-            if opaque and (each.rule.effect == "allow" or len(access.commands) == 1):
-                assert not each.matched
+        words = each.rule.argv or each.rule.argv_prefix
+        if words and each.matched:
+            assert not access.env
+            assert any(argv[: len(words)] == words for argv in known)
+            # What is not read is never allowed, and of several only all by one.
+            unread = [line for line in lines if read_line(line).unread]
+            assert each.rule.effect != "allow" or not (unread or (lines and len(read) > 1))
+
+
+def a_line_is_never_looser_than_its_parts(access: Access, some: list[Rule], rule: Rule) -> None:
+    rules = [*some, rule]
+    if access.operation == "execute" and effect(access, *rules) == "allow":
+        for command in access.commands:
+            read = read_line(command) if isinstance(command, str) else read_argv(command)
+            for layers in read.runs:
+                alone = (
+                    msgspec.structs.replace(access, commands=(each.argv,))
+                    for each in layers
+                    if not each.folder
+                )
+                effects = {effect(each, *rules) for each in alone}
+                assert "deny" not in effects
+                assert not effects or "allow" in effects
 
 
 def a_write_outside_and_a_protected_one_are_never_allowed(
@@ -522,7 +550,8 @@ PROPERTIES: list[Callable[[Access, list[Rule], Rule], None]] = [
     a_claim_is_never_looser_than_the_deed,
     claiming_more_never_loosens,
     doubt_never_loosens,
-    words_never_match_a_shell_line_or_an_environment,
+    words_match_only_what_a_line_is_known_to_run,
+    a_line_is_never_looser_than_its_parts,
     a_write_outside_and_a_protected_one_are_never_allowed,
     nothing_is_allowed_without_a_rule_but_reads_inside,
 ]

@@ -2,12 +2,15 @@
 
 Deny beats ask beats allow. Where no rule speaks, reads inside the workspace are allowed and all
 else asks. Writes outside are refused whatever the rules say; protected files and questions ask
-whatever the rules allow. Knows nothing of people, options or the wire.
+whatever the rules allow. A shell line is denied if a part of it is, and allowed if every part is.
+Knows nothing of people, options or the wire.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -17,6 +20,7 @@ import msgspec
 
 from dragoman.errors import ConfigError
 from dragoman.host.rules.access import OPERATIONS, Access, Operation
+from dragoman.host.rules.line_steps import Look, Steps, by_letters
 from dragoman.host.rules.rule import (
     YOUR_ANSWER,
     Effect,
@@ -27,7 +31,8 @@ from dragoman.host.rules.rule import (
     mismatch,
     out_of_force,
 )
-from dragoman.host.workspace.reach import by_real_names
+from dragoman.host.rules.shell import is_quotable
+from dragoman.host.workspace.reach import Reach, by_real_names
 from dragoman.host.workspace.roots import Workspace
 
 __all__ = [
@@ -83,11 +88,11 @@ def decide(
     session_id: str,
     project: str,
     also: Callable[[Rule], Iterable[Rule]] = lambda _: (),
+    look: Look = by_letters,
 ) -> PolicyDecision:
     """The decision on this access. The order of the rules only settles which one is named."""
-    return explain(
-        access, rules, now=now, session_id=session_id, project=project, also=also
-    ).decision
+    judge = _Judge(Moment(now, session_id, project), also, look, brief=True)
+    return judge.explain(access, tuple(rules)).decision
 
 
 def explain(
@@ -98,28 +103,141 @@ def explain(
     session_id: str,
     project: str,
     also: Callable[[Rule], Iterable[Rule]] = lambda _: (),
+    look: Look = by_letters,
 ) -> Explanation:
     """The decision, with each rule and whether it matched; of several claims, the strictest. What a
-    rule that denies or asks says by other names is `also` said by it."""
-    rules = tuple(rules)
-    if access.parts:
-        told = [
-            explain(part, rules, now=now, session_id=session_id, project=project, also=also)
-            for part in access.parts
-        ]
-        return min(told, key=_leniency)
-    moment = Moment(now, session_id, project)
+    rule that denies or asks says by other names is `also` said by it. `look` says what a path of a
+    shell line is on the disk, None where that is unknown."""
+    judge = _Judge(Moment(now, session_id, project), also, look, brief=False)
+    return judge.explain(access, tuple(rules))
 
-    def considered_one(rule: Rule) -> Considered:
-        why = mismatch(rule, access, moment)
+
+class _Judge:
+    """Decides about one request; a `brief` one leaves out rules that cannot match."""
+
+    def __init__(
+        self,
+        moment: Moment,
+        also: Callable[[Rule], Iterable[Rule]],
+        look: Look,
+        *,
+        brief: bool,
+    ) -> None:
+        self._moment = moment
+        self._also = also
+        self._look = look
+        self._brief = brief
+        self._by_other_names: dict[Rule, tuple[Rule, ...]] = {}
+
+    def explain(self, access: Access, rules: Sequence[Rule]) -> Explanation:
+        if access.parts:
+            told = [self.explain(part, rules) for part in access.parts]
+            return min(told, key=_leniency)
+        steps = Steps(access, self._look)
+        if self._brief:
+            rules = list(filter(steps.may_match, rules))
+        considered = tuple(Considered(rule, self._mismatch(rule, access)) for rule in rules)
+        decision = _decide(access, [each.rule for each in considered if each.matched])
+        if decision.effect == "deny" or not steps.tell_more:
+            return Explanation(decision, considered)
+        return self._stepwise(Explanation(decision, considered), steps)
+
+    def _mismatch(self, rule: Rule, access: Access) -> str | None:
+        why = mismatch(rule, access, self._moment)
         if why is None or rule.effect == "allow":
-            return Considered(rule, why)
-        fits = any(mismatch(each, access, moment) is None for each in also(rule))
-        return Considered(rule, None if fits else why)
+            return why
+        if rule not in self._by_other_names:
+            self._by_other_names[rule] = tuple(self._also(rule))
+        names = self._by_other_names[rule]
+        return None if any(mismatch(e, access, self._moment) is None for e in names) else why
 
-    considered = tuple(map(considered_one, rules))
-    decision = _decide(access, [each.rule for each in considered if each.matched])
-    return Explanation(decision, considered)
+    def _stepwise(self, whole: Explanation, steps: Steps) -> Explanation:
+        """A rule that denies or asks counts for any step; where nothing else speaks of the line,
+        it is allowed if every step is."""
+        strict = self._strict(whole, steps)
+        if not strict.decision.unruled or not steps.are_all:
+            return strict
+        allowing = (each.rule for each in strict.considered if each.rule.effect == "allow")
+        rules = [rule for rule in allowing if "execute" in covered(rule)]
+        found = [self._allowing(each, rules) for each in steps.commands]
+        files = [self._matching(each, strict.considered) for each in steps.files]
+        by_files = [_decide(each, some) for each, some in zip(steps.files, files, strict=True)]
+        used = [rule for rule in (*found, *(each.rule for each in by_files)) if rule is not None]
+        if None in found or any(each.effect != "allow" for each in by_files):
+            return Explanation(strict.decision, _marked(strict.considered, used, _ONLY_A_PART))
+        names = list(dict.fromkeys(rule.label for rule in used))
+        verb = "allows" if len(names) == 1 else "allow"
+        reason = f"{', '.join(names)} {verb} each part of it"
+        return Explanation(
+            PolicyDecision("allow", reason, used[0]), _marked(strict.considered, used, None)
+        )
+
+    def _strict(self, whole: Explanation, steps: Steps) -> Explanation:
+        """With what the rules that deny or ask say about a step."""
+
+        def found(each: Considered) -> Access | None:
+            if each.matched or each.rule.effect == "allow":
+                return None
+            told = (
+                step
+                for step in steps.concerning(each.rule)
+                if self._mismatch(each.rule, step) is None
+            )
+            return next(told, None)
+
+        hits = [(each.rule, step) for each in whole.considered if (step := found(each))]
+        if not hits:
+            return whole
+        considered = _marked(whole.considered, [rule for rule, _ in hits], None)
+        decision = whole.decision
+        rule, step = min(hits, key=lambda hit: _STRICTEST_FIRST.index(hit[0].effect))
+        if rule.effect == "deny" or decision.effect == "allow" or decision.unruled:
+            verb = "denies" if rule.effect == "deny" else "requires asking about"
+            reason = f"{rule.label} {verb} a part of it: {_named(step)}"
+            decision = PolicyDecision(rule.effect, reason, rule)
+        return Explanation(decision, considered)
+
+    def _allowing(self, layers: Sequence[Access], rules: Sequence[Rule]) -> Rule | None:
+        """A rule that covers the command, as it is written or behind its wrappers."""
+        return next(
+            (
+                rule
+                for rule in rules
+                for layer in layers
+                if _may_cover(rule, layer) and mismatch(rule, layer, self._moment) is None
+            ),
+            None,
+        )
+
+    def _matching(self, access: Access, considered: Sequence[Considered]) -> list[Rule]:
+        rules = (each.rule for each in considered)
+        return [rule for rule in rules if self._mismatch(rule, access) is None]
+
+
+_ONLY_A_PART = "it allows only a part of it"
+
+
+def _marked(
+    considered: Sequence[Considered], rules: Sequence[Rule], why: str | None
+) -> tuple[Considered, ...]:
+    return tuple(
+        Considered(each.rule, why)
+        if not each.matched and any(each.rule is rule for rule in rules)
+        else each
+        for each in considered
+    )
+
+
+def _may_cover(rule: Rule, step: Access) -> bool:
+    """The first words of a command say little about a word that holds a metacharacter."""
+    if rule.argv_prefix is None:
+        return True
+    return all(map(is_quotable, step.commands[0]))
+
+
+def _named(step: Access) -> str:
+    words = step.commands[0] if step.operation == "execute" else ()
+    return shlex.join(words) if words else f"{step.operation} {', '.join(step.paths)}"
 
 
 def flag_rules(
@@ -205,6 +323,10 @@ def _is_blanket(rule: Rule, operation: Operation) -> bool:
     return rule.operation in (None, operation) and not any(conditions)
 
 
+def _on_disk(access: Access) -> Look:
+    return Reach((*access.roots, os.path.expanduser("~"))).look
+
+
 logger = logging.getLogger("dragoman.host")
 _BETWEEN_USES = 60.0
 
@@ -285,6 +407,7 @@ class Policy:
             session_id=workspace.session_id,
             project=workspace.cwd,
             also=partial(by_real_names, roots=access.roots),
+            look=_on_disk(access),
         )
         if decision.rule is not None and decision.rule.source == YOUR_ANSWER:
             self._note_use(decision.rule.id)
@@ -310,6 +433,7 @@ class Policy:
             session_id=workspace.session_id,
             project=workspace.cwd,
             also=partial(by_real_names, roots=access.roots),
+            look=_on_disk(access),
         )
 
     def could_allow(self, operation: Operation, *, agent: str, person: bool) -> bool:

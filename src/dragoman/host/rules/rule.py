@@ -6,6 +6,7 @@ on it. Knows nothing of what follows when several rules match.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
@@ -111,17 +112,33 @@ def covered(rule: Rule) -> frozenset[Operation]:
     A condition without an operation is read narrowly, so that a rule about a path never allows a
     command that happens to name one.
     """
-    conditions = [ops for name, ops in _SPEAKS_OF.items() if getattr(rule, name) is not None]
-    if rule.operation is not None:
-        return frozenset((rule.operation,)).intersection(*conditions)
+    return _covered(
+        rule.operation,
+        rule.path is not None,
+        rule.argv is not None,
+        rule.argv_prefix is not None,
+        rule.cwd is not None,
+        rule.host is not None,
+        rule.tool is not None,
+    )
+
+
+@functools.cache  # for all rules of one form, and there are few
+def _covered(operation: Operation | None, *has: bool) -> frozenset[Operation]:
+    conditions = [ops for ops, given in zip(_SPEAKS_OF.values(), has, strict=True) if given]
+    if operation is not None:
+        return frozenset((operation,)).intersection(*conditions)
     return _BUT_OTHER.intersection(*conditions) if conditions else frozenset(OPERATIONS)
 
 
 def mismatch(rule: Rule, access: Access, moment: Moment) -> str | None:
     """Why the rule does not speak of this access, as the end of a sentence; None when it does."""
-    return out_of_force(rule, access.agent, moment) or next(
-        filter(None, (check(rule, access) for check in _CHECKS)), None
-    )
+    if (why := out_of_force(rule, access.agent, moment)) is not None:
+        return why
+    for check in _CHECKS:
+        if (why := check(rule, access)) is not None:
+            return why
+    return None
 
 
 def out_of_force(rule: Rule, agent: str, moment: Moment) -> str | None:

@@ -18,6 +18,8 @@ _piece = re.compile(_PIECE)
 _assignment = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _harmless = re.compile(rf"(?:{_BARE}| )*+\Z")
 
+_quotable = re.compile(rf"(?:{_QUOTABLE}|[!\"'])*+\Z")
+
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "fish", "ksh", "mksh", "zsh", "csh", "tcsh"})
 _shell_option = re.compile(r"-[A-Za-z]*c[A-Za-z]*\Z|--command")
 
@@ -41,6 +43,11 @@ def plain_words(line: str) -> tuple[str, ...] | None:
 def is_harmless(word: str) -> bool:
     """Whether a word could lose its quotes on its way through a shell and still start nothing."""
     return _harmless.match(word) is not None
+
+
+def is_quotable(word: str) -> bool:
+    """Whether a word of a line holds nothing that a person reads as a metacharacter."""
+    return _quotable.match(word) is not None
 
 
 def hands_a_line_to_a_shell(argv: tuple[str, ...]) -> bool:

@@ -1,0 +1,145 @@
+"""The steps of a shell line: each command that it runs, and each file that it redirects, as an
+access of its own.
+
+Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from dragoman.host.rules.access import Access, Sighting, normalise
+from dragoman.host.rules.rule import Rule
+from dragoman.host.rules.shell import plain_words
+from dragoman.host.rules.shell_line import carried, read_argv, read_line
+
+Look: TypeAlias = Callable[[str], Sighting | None]
+"""What an absolute path is on the disk; None where that is unknown."""
+_MOST_STEPS = 256
+
+
+def by_letters(path: str) -> Sighting | None:
+    """Without a look at the disk."""
+    return Sighting(normalise(path))
+
+
+class Steps:
+    """What the commands of an access come to, as far as their lines are read."""
+
+    def __init__(self, access: Access, look: Look) -> None:
+        self._access = access
+        self._look = look
+        self._sightings: dict[str, Sighting | None] = {}
+        runs = access.operation == "execute" and not access.env and all(access.commands)
+        commands = access.commands if runs else ()
+        self._read = [
+            read_line(each) if isinstance(each, str) else read_argv(each) for each in commands
+        ]
+
+    @cached_property
+    def tell_more(self) -> bool:
+        """Whether there is more to them than the words that rules are compared with anyway."""
+        opaque = (isinstance(e, str) and plain_words(e) is None for e in self._access.commands)
+        return bool(self._read) and (len(self._words) > 1 or any(opaque))
+
+    @property
+    def are_all(self) -> bool:
+        """Whether nothing else happens."""
+        return len(self._read) == 1 and not self._read[0].unread and bool(self._read[0].runs)
+
+    def may_match(self, rule: Rule) -> bool:
+        """Whether it is worth a closer look."""
+        if (words := rule.argv or rule.argv_prefix) is not None:
+            return words[0] in self._first_words
+        return rule.path is None or self._has_paths
+
+    @cached_property
+    def _first_words(self) -> set[str]:
+        known = (plain_words(e) if isinstance(e, str) else e for e in self._access.commands)
+        whole = {words[0] for words in known if words}
+        return whole.union(argv[0] for argv, _ in self._words)
+
+    @cached_property
+    def _has_paths(self) -> bool:
+        return bool(self._access.paths or self._access.aliases) or any(
+            read.reads or read.writes for read in self._read
+        )
+
+    @cached_property
+    def _words(self) -> list[tuple[tuple[str, ...], str]]:
+        """Every command that may run, with its folder; also what is only carried by another."""
+        found: dict[tuple[tuple[str, ...], str], None] = {}
+        for read in self._read:
+            for run in read.runs:
+                found.update(((each.argv, each.folder), None) for each in run)
+                # The last is what all the others carry, if they were understood.
+                for each in run if read.unread else run[-1:]:
+                    found.update(((argv, each.folder), None) for argv in carried(each.argv))
+        return list(found)[:_MOST_STEPS]
+
+    @cached_property
+    def commands(self) -> list[list[Access]]:
+        return [
+            [self._command(each.argv, each.folder) for each in run]
+            for read in self._read
+            for run in read.runs
+        ]
+
+    @cached_property
+    def files(self) -> list[Access]:
+        return [
+            *(self._file("read", path) for read in self._read for path in read.reads),
+            *(self._file("write", path) for read in self._read for path in read.writes),
+        ]
+
+    def concerning(self, rule: Rule) -> Iterator[Access]:
+        """Those that a rule to deny or to ask may speak of."""
+        if rule.path is None:
+            yield from self._carried
+        yield from self.files
+
+    @cached_property
+    def _carried(self) -> list[Access]:
+        return [self._command(*each) for each in self._words]
+
+    def _command(self, argv: tuple[str, ...], folder: str) -> Access:
+        if not folder:
+            return msgspec.structs.replace(self._access, commands=(argv,))
+        seen = None if _may_lead_elsewhere(folder) else self._seen(folder)
+        return msgspec.structs.replace(
+            self._access,
+            commands=(argv,),
+            cwd=None if seen is None else seen.path,
+            cwd_aliases=() if seen is None else seen.aliases,
+        )
+
+    def _file(self, operation: Literal["read", "write"], path: str) -> Access:
+        seen = self._seen(path)
+        return Access(
+            operation=operation,
+            agent=self._access.agent,
+            paths=() if seen is None else (seen.path,),
+            aliases=() if seen is None else seen.aliases,
+            hazard=None if seen is None else seen.hazard,
+            roots=self._access.roots,
+            claimed=self._access.claimed,
+            complete=self._access.complete and seen is not None,
+        )
+
+    def _seen(self, path: str) -> Sighting | None:
+        """What it is on the disk. Not by its letters: the folder before `..` may be a link."""
+        where = self._access.cwd
+        if path not in self._sightings:
+            full = path if path.startswith("/") else where and f"{where}/{path}"
+            self._sightings[path] = self._look(full) if full else None
+        return self._sightings[path]
+
+
+def _may_lead_elsewhere(folder: str) -> bool:
+    """Whether `cd` would look for the folder in other places first."""
+    return folder.split("/")[0] not in ("", ".") and bool(os.environ.get("CDPATH"))
