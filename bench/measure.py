@@ -6,11 +6,13 @@ import ctypes
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from bench.prepare import BUILD, HERE, Missing
 
@@ -103,7 +105,15 @@ def _reap_orphans() -> None:
                 time.sleep(0.001)
     except ChildProcessError:
         return
-    raise Missing("left processes behind")
+    raise Missing(f"left processes behind: {', '.join(_killed_children())}")
+
+
+def _killed_children() -> Iterator[str]:
+    """Our children, by the names of their commands; the next column must not meet them."""
+    for pid in map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()):
+        yield Path(f"/proc/{pid}/comm").read_text().strip()
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 def _children_cpu() -> float:
