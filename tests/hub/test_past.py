@@ -11,6 +11,7 @@ import pytest
 from store.stores import begin
 from support.hubs import stored
 
+from dragoman.hub import stored_sessions
 from dragoman.hub.stored_sessions import Past, stored_state, whole_thread
 from dragoman.session import events as e
 from dragoman.session.bounds import Limits
@@ -18,7 +19,7 @@ from dragoman.session.content import Text
 from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState, ToolCall
 from dragoman.store.base import Store
-from dragoman.store.records import Batch, StoredEvent, encode_event
+from dragoman.store.records import Batch, StoredEvent, decode_events, encode_event
 
 SMALL = Limits(entries=20)
 COUNT = 500
@@ -108,14 +109,14 @@ async def test_others_run_while_a_session_is_folded(
     """By how much the loop decodes and folds without a pause: what it costs grows with that."""
     values = {f"k{number}": [{"x": 0}, [0], "a"] for number in range(size // 20)}
     calls = [e.ToolCallUpdated(f"c{n}", raw_input=values) for n in range(2_000_000 // size)]
-    decode, step = StoredEvent.decode, asyncio.Handle._run  # pyright: ignore[reportPrivateUsage]
+    step = asyncio.Handle._run  # pyright: ignore[reportPrivateUsage]
     loop, read, stretches = threading.get_ident(), list[int](), [0]
 
-    def weighed(event: StoredEvent) -> e.Event:
-        read.append(len(event.body))
+    def weighed(events: Sequence[StoredEvent]) -> list[e.Event]:
+        read.append(sum(len(event.body) for event in events))
         if threading.get_ident() == loop:
-            stretches[-1] += len(event.body)
-        return decode(event)
+            stretches[-1] += read[-1]
+        return decode_events(events)
 
     def stepped(handle: asyncio.Handle) -> None:
         stretches.append(0)
@@ -123,7 +124,7 @@ async def test_others_run_while_a_session_is_folded(
 
     async with stored(tmp_path) as store:
         await keep(store, calls)
-        monkeypatch.setattr(StoredEvent, "decode", weighed)
+        monkeypatch.setattr(stored_sessions, "decode_events", weighed)
         monkeypatch.setattr(asyncio.Handle, "_run", stepped)
         assert (await stored_state(store, "s")).last_seq == len(calls)
         assert sum(read) > 1_500_000
