@@ -73,6 +73,47 @@ def hear(retelling: Retelling, *events: e.Event) -> list[str]:
     return [word for event in events for word in words(retelling.hear(event, 1))]
 
 
+# ── outside a turn, in old words ────────────────────────────────────────────────────────────
+
+
+def test_a_report_in_the_words_of_an_old_message_is_new() -> None:
+    for report in ([agent("Read.")], [agent("Re"), agent("ad.")], [thought("Hm.")]):
+        retelling = idle()
+        assert hear(retelling, *report) == []
+        assert "".join(words(retelling.prompted("Next?"))) in ("Read.", "Hm.")
+        assert hear(retelling, agent("Well.")) == ["Well."]
+
+
+def test_a_report_in_old_words_is_new_when_something_else_follows() -> None:
+    retelling = idle()
+    assert hear(retelling, agent("I wait."), agent("The build failed.")) == [
+        "I wait.",
+        "The build failed.",
+    ]
+    # It did not use up what may still be repeated.
+    assert hear(retelling, *AGAIN, agent("I wait.")) == []
+
+
+def test_a_report_in_old_words_does_not_make_an_answer_history() -> None:
+    retelling = idle()
+    assert hear(retelling, agent("Because so.")) == []
+    assert words(retelling.prompted("Again?")) == ["Because so."]
+    assert hear(retelling, agent("Read."), call("new")) == ["Read.", "Read"]
+
+
+def test_a_late_history_may_begin_with_what_the_agent_said() -> None:
+    retelling = idle()
+    assert hear(retelling, agent("Because so."), call(), agent("Read."), agent("I wait.")) == []
+    assert retelling.prompted("Next?") == []
+    assert hear(idle(), thought("Hm."), agent("Because "), agent("so."), agent("Read.")) == []
+
+
+def test_a_plan_as_before_is_new_if_nothing_else_is_repeated() -> None:
+    retelling = idle()
+    assert retelling.hear(PLAN, 1) == []
+    assert [event for event, _ in retelling.prompted("Next?")] == [PLAN]
+
+
 # ── between the reply and the next prompt ───────────────────────────────────────────────────
 
 
@@ -101,7 +142,7 @@ def test_what_begins_like_a_known_message_and_goes_on_otherwise_is_new_from_its_
 
 def test_what_the_agent_leaves_out_is_not_waited_for() -> None:
     retelling = idle()
-    assert hear(retelling, agent("I"), agent(" wait.")) == []
+    assert hear(retelling, user("And now?"), agent("I"), agent(" wait.")) == []
     assert hear(retelling, agent("Because so.")) == ["Because so."]  # that would be backwards
 
 
@@ -127,7 +168,7 @@ def test_a_call_that_was_over_is_not_new_and_the_end_of_one_that_was_not_is() ->
 
 def test_a_plan_that_is_another_is_new() -> None:
     retelling = idle()
-    assert hear(retelling, PLAN) == []
+    assert hear(retelling, call(), PLAN) == []
     assert hear(retelling, e.PlanUpdated([PlanStep("Go")])) == ["Go"]
 
 

@@ -41,6 +41,7 @@ _ENTRY_OF: dict[type[Any], type[_Spoken]] = {
     e.AgentMessage: AgentEntry,
     e.AgentThought: ThoughtEntry,
 }
+_MAY_RECUR = (e.AgentMessage, e.AgentThought, e.PlanUpdated)
 _FIELDS = ("title", "kind", "content", "locations", "raw_input", "raw_output")
 
 
@@ -95,6 +96,8 @@ class Retelling:
     def prompted(self, prompt: str) -> list[Told]:
         """A prompt goes out. A history that began before may continue until the agent answers."""
         news = self.settled()
+        if not self._begun and any(match is _Match.WHOLE for _, _, match in self._held):
+            news += self._released()
         self._phase, self._prompt = "turn", prompt.strip()
         if not (self._begun or self._may_be_late) or self._is_complete():
             return [*news, *self.ended()]
@@ -120,9 +123,10 @@ class Retelling:
 
     def _released(self) -> list[Told]:
         held, self._held = self._held, []
-        if held:
-            for voice in self._voices.values():
-                voice.restart()
+        for voice in self._voices.values() if held else ():
+            if not self._begun:
+                voice.forget()
+            voice.restart()
         return [(event, size) for event, size, _ in held]
 
     # ── what the agent sends ────────────────────────────────────────────────────────────────
@@ -134,15 +138,26 @@ class Retelling:
             return []
         if self._phase == "turn":
             return self._in_turn(event, size, match)
-        if match is _Match.WHOLE:
+        if match is _Match.WHOLE and self._is_repeated(event):
             # What came between repeated pieces is part of the history, in the agent's own words.
             self._begun = self._is_late = True
             return self._released_except(event)
+        if match is _Match.WHOLE and self._has_room(size):
+            self._held = [(one, size, _whole(one, event, was)) for one, size, was in self._held]
+            self._held.append((event, size, match))
+            return []
         amid = self._phase == "settling" and (self._begun or self._bounded)
         if self._has_room(size) and (match is _Match.PART or amid):
             self._held.append((event, size, match))
             return []
         return [*self._released(), (event, size)]
+
+    def _is_repeated(self, event: e.Event) -> bool:
+        """Once the agent was silent, one message in old words may be a report: it takes something
+        else that is repeated to tell. Agents do not speak for the user, nor reuse ids."""
+        if self._phase == "settling" or self._begun or not isinstance(event, _MAY_RECUR):
+            return True
+        return any(match is _Match.WHOLE for _, _, match in self._held)
 
     def _in_turn(self, event: e.Event, size: int, match: _Match) -> list[Told]:
         """An answer may repeat old words: they are dropped only once something else follows."""
@@ -170,7 +185,11 @@ class Retelling:
         held, self._held = self._held, []
         if self._phase != "idle":
             return []
-        return [(event, size) for event, size, _ in held if type(event) is not type(repeated)]
+        return [
+            (event, size)
+            for event, size, match in held
+            if match is not _Match.WHOLE and type(event) is not type(repeated)
+        ]
 
     def _drop_repeated(self) -> None:
         whole = [n for n, each in enumerate(self._held, 1) if each[2] is _Match.WHOLE]
@@ -249,6 +268,10 @@ class _Voice:
     def repeated_last(self) -> str:
         return self._texts[self._next - 1] if self._next else ""
 
+    def forget(self) -> None:
+        """Nothing was repeated: what seemed to be is new."""
+        self._next, self._skipped = 0, False
+
     def restart(self) -> None:
         self._at, self._offset, self._run = self._next, 0, ""
 
@@ -310,6 +333,11 @@ class _Voice:
             if not text:
                 return at, 0
         return None
+
+
+def _whole(held: e.Event, whole: e.Event, match: _Match) -> _Match:
+    """What a message begins with is as whole as its end."""
+    return _Match.WHOLE if match is _Match.PART and type(held) is type(whole) else match
 
 
 def _same_plan(entry: AnyEntry, event: e.PlanUpdated) -> bool:
