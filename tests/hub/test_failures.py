@@ -187,7 +187,7 @@ async def test_a_store_that_fails_while_a_session_leaves_does_not_take_the_agent
             faulty.go_on.clear()
             leaves.recording.refresh()
             await asyncio.sleep(0)
-            hub.lives.put_down(leaves)
+            hub.lives.detach(leaves)
             faulty.error = StoreCorrupt(str(tmp_path), "the database is damaged")
             faulty.go_on.set()
             await hub.lives.left(leaves.id)

@@ -245,7 +245,17 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     )
     text = "attach an image, audio or any other file"
     add_repeatable(prompt.add_argument, "--attach", "FILE", text)
+    _add_output_options(prompt.add_argument)
     prompt.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        help="give up when the agent makes no progress for this long",
+    )
+
+
+def _add_output_options(add: AddArgument) -> None:
+    add(
         "-o",
         "--output",
         "--outputmode",
@@ -255,7 +265,7 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
         help="text: everything, for people; simple: only the answer; jsonl (or json): the frames "
         "in both directions, one per line (default: text)",
     )
-    prompt.add_argument(
+    add(
         "-j",
         "--jsonl",
         dest="output",
@@ -268,13 +278,7 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
         ("modes", "the session's modes"),
         ("commands", "the agent's slash commands"),
     ):
-        prompt.add_argument(f"--list-{what}", action="store_true", help=f"print {text}")
-    prompt.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=seconds,
-        help="give up when the agent makes no progress for this long",
-    )
+        add(f"--list-{what}", action="store_true", help=f"print {text}")
 
 
 def formatter(prog: str) -> argparse.HelpFormatter:

@@ -159,7 +159,7 @@ class Chores:
                 continue
             agent, unused = live.running.client.capabilities, now - live.used_at
             if unused >= after and (agent.load or agent.resume):
-                self._hub.lives.put_down(live)
+                self._hub.lives.detach(live)
             elif unused >= _AT_HAND_SECONDS:
                 live.recording.tail.forget()
         await self._agents.stop_idle(after)

@@ -294,7 +294,7 @@ class Hub:
 
     async def detach(self, live: Live) -> None:
         """Stop running a session here; it is stored, and can be opened again anywhere."""
-        self.lives.put_down(live)
+        self.lives.detach(live)
         await self.lives.left(live.id)
 
     def clients(self, agent: str) -> list[Client]:
@@ -393,7 +393,7 @@ class Hub:
         """End it in order, on the agent's side too; the record says that it is closed."""
         if self.store.away is not None:
             await self.store.last_position()  # raises, before anything is done by half
-        self.lives.let_go(live, partial(self._end, live))
+        self.lives.detach(live, partial(self._end, live))
         await self.lives.left(live.id)
 
     async def _end(self, live: Live) -> None:

@@ -114,7 +114,7 @@ class Lives:
         logger.error("session %s is no longer recorded: %s", live.id, error)
         self.failures[live.id] = error
         self._tell(live.id)
-        self.let_go(live, partial(_cut_off, live, error))
+        self.detach(live, partial(_cut_off, live, error))
 
     def beside(self, live: Live) -> list[Live]:
         """The other sessions of the same process."""
@@ -123,15 +123,13 @@ class Lives:
 
     # ── out ───────────────────────────────────────────────────────────────────────────────────
 
-    def put_down(self, live: Live) -> None:
-        """Stop running a session here; it is stored, and can be opened again anywhere."""
-        self.let_go(live, partial(_settle, live))
-
-    def let_go(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
-        """Nothing happens when that is under way, or has been done."""
+    def detach(self, live: Live, settle: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Stop running a session here, after `settle`; by default, its turn is cancelled. It is
+        stored, and can be opened again anywhere. Nothing happens when that is under way, or has
+        been done."""
         if self.running.get(live.id) is live:
             del self.running[live.id]
-            self.leaves(live.id, self._leave(live, settle))
+            self.leaves(live.id, self._leave(live, settle or partial(_settle, live)))
 
     def leaves(self, session_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Until this is done, nobody here opens the session."""

@@ -38,6 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         _EXAMPLES,
         module="store_actions",
     )
+    copying.add_argument(
+        "to", metavar="TO", help="PostgreSQL address, or directory for an SQLite store"
+    )
+    _add_prune(actions)
+
+
+def _add_prune(actions: Actions) -> None:
     pruning = actions.add(
         "prune",
         "delete sessions that have been idle for a long time",
@@ -62,9 +69,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run",
         action="store_true",
         help="only print which sessions would be deleted, and their size",
-    )
-    copying.add_argument(
-        "to", metavar="TO", help="PostgreSQL address, or directory for an SQLite store"
     )
 
 

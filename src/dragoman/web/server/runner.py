@@ -30,6 +30,7 @@ from dragoman.hub.retention import in_words, keep_pruning
 from dragoman.process import descriptors
 from dragoman.session.events import PermissionRequested, TurnEnded
 from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.store.base import Store
 from dragoman.store.open import open_when_there
 from dragoman.store.records import SessionFilter
 from dragoman.web.app import make_app
@@ -149,26 +150,13 @@ async def _running(
     """A server, and what it is called among hosts."""
     store = await open_when_there(operator.note)
     try:
-        launcher = SettingsLauncher(
-            lambda: load_settings(settings.settings),
-            Policy(settings.rules, stored=store.rules),
-            new_tap=Frames,
-            offer=settings.offer,
-        )
+        launcher = _launcher(settings, store)
         made = new_hub(store, launcher, label=settings.name)
         if settings.agent is not None and made.hosts.home is None:  # else another host may have it
             launcher.target(settings.agent)
         async with made as hub:
             uploads = Uploads(data_directory() / "uploads")
-            name = await hub.be_host(
-                Presence(
-                    name=settings.name or socket.gethostname(),
-                    agents=partial(_startable, launcher),
-                    address=reachable,
-                    cwd=settings.cwd,
-                    renamed=settings.name is None,
-                )
-            )
+            name = await hub.be_host(_presence(settings, reachable, launcher))
             server = Server(
                 hub=hub,
                 launcher=launcher,
@@ -192,6 +180,25 @@ async def _running(
                 operator.note(f"{cut} running turn{'s are' if cut > 1 else ' is'} cut off")
     finally:
         await store.aclose()
+
+
+def _launcher(settings: ServeOptions, store: Store) -> SettingsLauncher:
+    return SettingsLauncher(
+        lambda: load_settings(settings.settings),
+        Policy(settings.rules, stored=store.rules),
+        new_tap=Frames,
+        offer=settings.offer,
+    )
+
+
+def _presence(settings: ServeOptions, reachable: str, launcher: SettingsLauncher) -> Presence:
+    return Presence(
+        name=settings.name or socket.gethostname(),
+        agents=partial(_startable, launcher),
+        address=reachable,
+        cwd=settings.cwd,
+        renamed=settings.name is None,
+    )
 
 
 async def _prune(server: Server, launcher: SettingsLauncher, operator: Operator) -> None:
