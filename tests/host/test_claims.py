@@ -333,6 +333,9 @@ TOOL = Rule(effect="allow", operation="mcp", tool="deploy")
     [
         ("other", {"command": "npm test", "tool": "deploy"}, COMMAND, TOOL),
         ("execute", {"command": "npm test", "url": "https://a.org/x"}, COMMAND, ADDRESS),
+        ("execute", {"command": "npm test", "url1": "https://a.org/x"}, COMMAND, ADDRESS),
+        ("execute", {"command": "npm test", "target": "https://a.org/x"}, COMMAND, ADDRESS),
+        ("execute", {"command": "npm test", "x": {"y": ["https://a.org"]}}, COMMAND, ADDRESS),
         ("edit", {"path": "src/a.py", "url": "https://a.org/x"}, WRITES, ADDRESS),
         ("edit", {"path": "src/a.py", "more": {"base_url": "https://a.org"}}, WRITES, ADDRESS),
         ("edit", {"path": "src/a.py", "tool": "deploy"}, WRITES, TOOL),
@@ -352,6 +355,12 @@ def test_an_address_in_what_is_written_is_not_a_fetch() -> None:
         "edit", {"path": "a", "old_string": "https://a.org", "new_string": "https://b.c"}
     )
     assert decide(access, [WRITES], now=0.0, session_id="s", project="/ws").effect == "allow"
+
+
+def test_an_address_among_the_words_of_a_command_is_allowed_with_them() -> None:
+    access = claim("execute", {"command": "npm", "args": ["test", "https://a.org"]})
+    rule = Rule(effect="allow", operation="execute", argv=("npm", "test", "https://a.org"))
+    assert decide(access, [rule], now=0.0, session_id="s", project="/ws").effect == "allow"
 
 
 def test_an_environment_is_noticed() -> None:

@@ -52,7 +52,13 @@ _FIELDS = frozenset(
 )
 _FILE_KEYS = frozenset(("path", "file", "filepath", "absolutepath", "filename"))
 _CONTENT_KEYS = frozenset(("content", "contents", "filetext"))
-_ADDRESS_ENDINGS = ("url", "urls", "uri", "uris", "href", "link", "links", "address", "endpoint")
+# Where an address is a text that is written or looked for, or a word of a command that is named.
+_TEXT_KEYS = _ARGUMENT_KEYS | {
+    *("content", "contents", "filetext", "find", "insert", "insertedtext", "needle", "new"),
+    *("newcontent", "newstr", "newstring", "newtext", "newvalue", "old", "oldcontent", "oldstr"),
+    *("oldstring", "oldtext", "oldvalue", "pattern", "query", "replace", "replacement", "search"),
+    *("description", "explanation", "message", "reason", "summary", "text", "thought", "title"),
+}
 _TOOL_KEYS = frozenset(("tool", "toolname", "mcptool"))
 # Where agents put a whole JSON document into a string.
 _DOCUMENT_KEYS = _MAPPING_KEYS | {
@@ -102,7 +108,7 @@ class RawInput:
         self.cwds: list[str] = []
         self.hosts: list[str] = []
         self.has_address = False
-        """Whether one of them is called an address: any other may be a text that is written."""
+        """Whether one of them stands where no text does that is only written or looked for."""
         self.tools: list[str] = []
         self.variables: list[str] = []
         self.complete = True
@@ -190,7 +196,7 @@ class RawInput:
             self._walk(document, key, depth)
         elif _url.match(text):
             self._host(text)
-            self.has_address |= key.endswith(_ADDRESS_ENDINGS)
+            self.has_address |= key not in _TEXT_KEYS
         elif key in _CWD_KEYS:
             self.cwds.append(text)
         elif key in _FOLDER_KEYS:
