@@ -117,15 +117,10 @@ _OFFERS = """
 ALTER TABLE sessions ADD COLUMN offer text;
 """
 
-# Where a rule was given. Of those that are there already nobody knows, unless only one machine is
-# known here: then they are its own.
+# Where a rule was given. Of those that are there already nobody knows, even if only one machine is
+# known: another may have been forgotten. So none of them allows anything.
 _HOMES_OF_RULES = """
 ALTER TABLE rules ADD COLUMN home text;
-UPDATE rules SET home = lone.home FROM (
-    SELECT min(home) AS home
-    FROM (SELECT home FROM sessions UNION SELECT home FROM hosts) AS known
-    HAVING count(home) = 1
-) AS lone;
 """
 
 # How many of its first events came as a copy, and the position before them: they have none of
