@@ -166,6 +166,21 @@ def fold(bench: Bench) -> list[Row]:
     return rows
 
 
+def decisions(bench: Bench) -> list[Row]:
+    """Each asks the disk where the folder of the line really is."""
+    command = [*_python("decisions"), str(bench.counts.requests)]
+    samples = interleave({OURS: lambda: run(command)}, bench.counts.rounds)
+    return [
+        Row(
+            f"{what} decided under 500 rules, CPU",
+            "{:.0f} µs",
+            _cells(samples, lambda one, figure=figure: one[figure]),
+            at_most(100, "µs"),
+        )
+        for what, figure in (("a command", "command_us"), ("a shell line", "line_us"))
+    ]
+
+
 def terminal(bench: Bench) -> list[Row]:
     """Through a PTY that keeps the last mebibyte."""
     program = HERE.parent / "tests" / "host" / "programs" / "flood.py"
@@ -353,6 +368,7 @@ MEASUREMENTS = (
     mixed_updates,
     whole_client,
     fold,
+    decisions,
     round_trips,
     one_shot,
     command_line,

@@ -118,7 +118,18 @@ NOT_PLAIN = {
     "a command in the background": ("a & b", "a &", "a &> b", "a && & b", "a &&& b"),
     "a redirection that is not plain": (
         *("a << E\nb\nE", "a <<< b", "a >| b", "a <> b", "a >& b", "a 2>&- ", "a 2>&1x", "a 3> b"),
-        *("a <(b)", "a >(b)", "a > > b", "a 0> b", "a 1< b", "a 10> b", "a > ''", "cat <1-5>x"),
+        *(
+            "a <(b)",
+            "a >(b)",
+            "a > > b",
+            "a 0> b",
+            "a 1< b",
+            "a 10> b",
+            "a 4>&1",
+            "a 24>&2",
+            "a > ''",
+            "cat <1-5>x",
+        ),
     ),
     "a redirection to a device": ("a > /dev/tcp/h/1", "a < /dev/stdin", "a > '/dev/fd/2'"),
     "a redirection without a file": ("a >", "a > ; b", "a <\nb", "a >\n"),
@@ -156,6 +167,7 @@ NOT_PLAIN = {
     "the variable BASH_ENV for a command": ("env BASH_ENV=x bash -c a",),
     "the variable GIT_SSH_COMMAND for a command": ("GIT_SSH_COMMAND=x git fetch",),
     "the variable TERM for a command": ("TERM=/x a", "TERM==ls a", "env TERM=../x a"),
+    "the variable LINES for a command": ("LINES=5x a", "env LINES=x a", "LINES= a", "LINES='²' a"),
     "timeout with options that are not plain": (
         *("timeout 5", "timeout a b", "timeout -k 1", "timeout -x 1 2 a", "timeout --help"),
         *("timeout -- 5 a", "timeout -s 'a b' 5 c", "timeout -k5 5 a"),

@@ -7,7 +7,7 @@ Nothing is decided here.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -18,12 +18,13 @@ from dragoman.host.rules.rule import Rule
 from dragoman.host.rules.shell import plain_words
 from dragoman.host.rules.shell_line import carried, read_argv, read_line
 
-Look: TypeAlias = Callable[[str], Sighting | None]
-"""What an absolute path is on the disk; None where that is unknown."""
+Look: TypeAlias = Callable[[str, bool], Sighting | None]
+"""What an absolute path is on the disk, and what it means to write it if that is wanted; None where
+that is unknown."""
 _MOST_STEPS = 256
 
 
-def by_letters(path: str) -> Sighting | None:
+def by_letters(path: str, writing: bool) -> Sighting | None:
     """Without a look at the disk."""
     return Sighting(normalise(path))
 
@@ -34,7 +35,7 @@ class Steps:
     def __init__(self, access: Access, look: Look) -> None:
         self._access = access
         self._look = look
-        self._sightings: dict[str, Sighting | None] = {}
+        self._sightings: dict[tuple[str, bool], Sighting | None] = {}
         runs = access.operation == "execute" and not access.env and all(access.commands)
         commands = access.commands if runs else ()
         self._read = [
@@ -52,11 +53,18 @@ class Steps:
         """Whether nothing else happens."""
         return len(self._read) == 1 and not self._read[0].unread and bool(self._read[0].runs)
 
-    def may_match(self, rule: Rule) -> bool:
-        """Whether it is worth a closer look."""
-        if (words := rule.argv or rule.argv_prefix) is not None:
-            return words[0] in self._first_words
-        return rule.path is None or self._has_paths
+    def worth_a_look(self, rules: Iterable[Rule]) -> list[Rule]:
+        """The rules without those that cannot match, of which there may be hundreds."""
+        first, has_paths = self._first_words, self._has_paths
+        return [
+            rule
+            for rule in rules
+            if (
+                words[0] in first
+                if (words := rule.argv or rule.argv_prefix)
+                else has_paths or rule.path is None
+            )
+        ]
 
     @cached_property
     def _first_words(self) -> set[str]:
@@ -99,6 +107,11 @@ class Steps:
 
     def concerning(self, rule: Rule) -> Iterator[Access]:
         """Those that a rule to deny or to ask may speak of."""
+        words = rule.argv or rule.argv_prefix
+        if words:
+            count = len(words)
+            yield from (each for each in self._carried if each.commands[0][:count] == words)
+            return
         if rule.path is None:
             yield from self._carried
         yield from self.files
@@ -110,7 +123,7 @@ class Steps:
     def _command(self, argv: tuple[str, ...], folder: str) -> Access:
         if not folder:
             return msgspec.structs.replace(self._access, commands=(argv,))
-        seen = None if _may_lead_elsewhere(folder) else self._seen(folder)
+        seen = None if _may_lead_elsewhere(folder) else self._seen(folder, False)
         return msgspec.structs.replace(
             self._access,
             commands=(argv,),
@@ -119,7 +132,7 @@ class Steps:
         )
 
     def _file(self, operation: Literal["read", "write"], path: str) -> Access:
-        seen = self._seen(path)
+        seen = self._seen(path, operation == "write")
         return Access(
             operation=operation,
             agent=self._access.agent,
@@ -131,13 +144,13 @@ class Steps:
             complete=self._access.complete and seen is not None,
         )
 
-    def _seen(self, path: str) -> Sighting | None:
+    def _seen(self, path: str, writing: bool) -> Sighting | None:
         """What it is on the disk. Not by its letters: the folder before `..` may be a link."""
-        where = self._access.cwd
-        if path not in self._sightings:
+        if (path, writing) not in self._sightings:
+            where = self._access.cwd
             full = path if path.startswith("/") else where and f"{where}/{path}"
-            self._sightings[path] = self._look(full) if full else None
-        return self._sightings[path]
+            self._sightings[path, writing] = self._look(full, writing) if full else None
+        return self._sightings[path, writing]
 
 
 def _may_lead_elsewhere(folder: str) -> bool:

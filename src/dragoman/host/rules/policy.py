@@ -127,7 +127,7 @@ class _Judge:
         self._also = also
         self._look = look
         self._brief = brief
-        self._by_other_names: dict[Rule, tuple[Rule, ...]] = {}
+        self._by_other_names: dict[int, tuple[Rule, ...]] = {}
 
     def explain(self, access: Access, rules: Sequence[Rule]) -> Explanation:
         if access.parts:
@@ -135,7 +135,7 @@ class _Judge:
             return min(told, key=_leniency)
         steps = Steps(access, self._look)
         if self._brief:
-            rules = list(filter(steps.may_match, rules))
+            rules = steps.worth_a_look(rules)
         considered = tuple(Considered(rule, self._mismatch(rule, access)) for rule in rules)
         decision = _decide(access, [each.rule for each in considered if each.matched])
         if decision.effect == "deny" or not steps.tell_more:
@@ -146,9 +146,8 @@ class _Judge:
         why = mismatch(rule, access, self._moment)
         if why is None or rule.effect == "allow":
             return why
-        if rule not in self._by_other_names:
-            self._by_other_names[rule] = tuple(self._also(rule))
-        names = self._by_other_names[rule]
+        if (names := self._by_other_names.get(id(rule))) is None:
+            names = self._by_other_names[id(rule)] = tuple(self._also(rule))
         return None if any(mismatch(e, access, self._moment) is None for e in names) else why
 
     def _stepwise(self, whole: Explanation, steps: Steps) -> Explanation:
@@ -324,7 +323,9 @@ def _is_blanket(rule: Rule, operation: Operation) -> bool:
 
 
 def _on_disk(access: Access) -> Look:
-    return Reach((*access.roots, os.path.expanduser("~"))).look
+    """Only for what is written does it matter which protected names lead there."""
+    writes, reads = Reach((*access.roots, os.path.expanduser("~"))), Reach(())
+    return lambda path, writing: (writes if writing else reads).look(path)
 
 
 logger = logging.getLogger("dragoman.host")

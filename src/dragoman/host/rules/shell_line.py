@@ -124,7 +124,7 @@ _token = re.compile(
     |(?P<copy>[12]?>&[12]){_ENDS}
     |(?P<number>[0-9]*+)(?P<redirect>>>?|<)(?![<>&|(])
     |(?P<joint>&&|\|\||\|(?!&)|;|\n)
-    |(?P<word>(?:{_PIECE}++|[\[\]]){_ENDS})
+    |(?P<word>(?![0-9]++[<>])(?:{_PIECE}++|[\[\]]){_ENDS})
     """,
     re.VERBOSE,
 )
@@ -132,6 +132,7 @@ _piece = re.compile(_PIECE)
 _range = re.compile(r"[0-9]*+-[0-9]*+")  # <1-5> is a pattern for numbers in zsh
 _assignment = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+\+?=")
 _name = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@,:%-]*+|[:\[]")
+_numbered = re.compile(r"[0-9]++[<>]")
 _in_doubt = re.compile(rf"""{_PIECE}*+(?:"[^"$`\\!]*+(?=[^"]))?+([\s\S])""")
 _doubts = {
     "$": "an expansion ($)",
@@ -157,6 +158,8 @@ _doubts = {
 
 def _doubt_at(line: str, at: int) -> _Doubt:
     """What begins here and cannot be read; after the pieces of a word, what is next to them."""
+    if _numbered.match(line, at):
+        return _Doubt(_doubts[">"])
     char = _in_doubt.match(line, at)
     found = char[1] if char else ""
     return _Doubt(_doubts.get(found, f"the character {found!r}"))
@@ -422,12 +425,15 @@ HARMLESS = frozenset(
     )
 )
 """Variables that change how a program talks, and not what it does nor which program it is."""
+_digits = re.compile(r"[0-9]+")
 _harmless_value = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*+|")
 
 
 def _check_variable(assignment: str) -> None:
     name, _, value = assignment.partition("=")
-    if name not in HARMLESS or _harmless_value.fullmatch(value) is None:
+    # zsh evaluates what these two are set to.
+    form = _digits if name in ("COLUMNS", "LINES") else _harmless_value
+    if name not in HARMLESS or form.fullmatch(value) is None:
         raise _Doubt(f"the variable {name.removesuffix('+')} for a command")
 
 
