@@ -27,7 +27,7 @@ from dragoman import safe_text
 from dragoman.agents.doctor.report import Finding, Grade
 from dragoman.agents.listing import ListedAgent
 from dragoman.cli.render import event_text, terminal_view
-from dragoman.host.rules.rule import Rule
+from dragoman.host.rules.rule import RuleFields
 from dragoman.session import bounds, content, events, facts, permission_options, state
 from dragoman.store.records import Status
 from dragoman.web.shapes import server_shapes, session_shapes
@@ -49,7 +49,7 @@ ANSWERS: tuple[Struct, ...] = (
         server_shapes.HostShape,
     ),
     *(
-        Rule,
+        RuleFields,
         server_shapes.RuleShape,
         server_shapes.RuleList,
         ListedAgent,
@@ -120,6 +120,7 @@ def _structs(module: str) -> list[Struct]:
         if isinstance(item, type)
         and issubclass(item, msgspec.Struct)
         and item.__module__ == MODULES[module].__name__
+        and item.__struct_fields__
     ]
 
 
@@ -168,12 +169,13 @@ def _interface(struct: Struct, *, whole: bool) -> str:
 
 
 def _base(struct: Struct) -> Struct | None:
-    """One without fields is left out. That of another module is spelled out: what may be absent
-    differs between modules."""
+    """One without fields is left out. That of another file is spelled out: what may be absent
+    differs between files."""
     base = struct.__bases__[0]
     if not issubclass(base, msgspec.Struct) or not base.__struct_fields__:
         return None
-    return base if base.__module__ == struct.__module__ else None
+    is_beside = any({base, struct} <= {*_structs(file)} for file in FILES)
+    return base if is_beside else None
 
 
 def _tag(struct: Struct) -> dict[str, str]:

@@ -56,7 +56,7 @@ class ServerFace(Face):
                     answered.add(pending["id"])
                     await self._answer(session, pending, allow)
             if detail["turn"] is None and detail["status"] not in ("running", "waiting"):
-                entries = [entry for entry in detail["entries"] if entry.get("turn_id") == turn]
+                entries = [entry for entry in detail["entries"] if entry.get("turnId") == turn]
                 return entries, len(answered)
             await a_moment()
 
@@ -284,7 +284,7 @@ class ServerFace(Face):
         turn = await self._prompted(self._session, self._slow_prompt())
         while True:
             detail = await self._detail(self._session)
-            entries = [entry for entry in detail["entries"] if entry.get("turn_id") == turn]
+            entries = [entry for entry in detail["entries"] if entry.get("turnId") == turn]
             if text_of(entries, "agent"):
                 return
             await a_moment()

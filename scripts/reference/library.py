@@ -200,7 +200,8 @@ _EVENTS_HEAD = f"""\
 {NOTICE}
 
 Import them from `dragoman.events`. `dragoman.events.Event` is the union of all of them, so a type
-checker can tell you which kinds a `match` forgets.
+checker can tell you which kinds a `match` forgets. In JSON, their fields are in camelCase:
+`tool_call_id` is `toolCallId`.
 
 Every event also has these fields:
 

@@ -451,7 +451,7 @@ def test_whoever_leaves_a_session_leaves_nothing_to_go_on_there(
     shown = dragoman("sessions", "list", "--json").out
     session = next(x["id"] for x in json.loads(shown) if x["title"] == "begin a line")
     state = json.loads(dragoman("sessions", "show", session, "--json").out)
-    assert (state["turns"][-1]["stop_reason"], state.get("queue", [])) == ("cancelled", [])
+    assert (state["turns"][-1]["stopReason"], state.get("queue", [])) == ("cancelled", [])
 
 
 @needs_tmux

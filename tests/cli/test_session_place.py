@@ -118,7 +118,7 @@ def imported(user: Dragoman, cwd: str) -> str:
     """A session whose file claims that folder, and another one; its id."""
     header, _, events = user("sessions", "export", made(user)).out.partition("\n")
     claimed = json.loads(header)
-    claimed["session"] |= {"cwd": cwd, "additional_directories": ["/etc"]}
+    claimed["session"] |= {"cwd": cwd, "additionalDirectories": ["/etc"]}
     assert user("sessions", "delete", "--local", claimed["session"]["id"]).code == 0
     done = user("sessions", "import", "-", stdin=f"{json.dumps(claimed)}\n{events}")
     assert (done.code, done.err) == (0, "")

@@ -90,14 +90,14 @@ async def converse(client: Client, folder: Path) -> Session:
 def comparable(state: SessionState) -> Any:
     """Without times, numbers of our own, and ids that only version 2 needs."""
     found = msgspec.to_builtins(state)
-    for name in ("last_seq", "places", "size"):
+    for name in ("lastSeq", "places", "size"):
         found.pop(name, None)
     for entry in found["entries"]:
-        for name in ("seq", "at", "turn_id", "size"):
+        for name in ("seq", "at", "turnId", "size"):
             entry.pop(name, None)
-        if not str(entry.get("message_id")).startswith("named"):
-            entry.pop("message_id", None)
-        entry.pop("plan_id", None)
+        if not str(entry.get("messageId")).startswith("named"):
+            entry.pop("messageId", None)
+        entry.pop("planId", None)
     for turn in found["turns"]:
         turn.pop("id")
         turn.pop("seq")

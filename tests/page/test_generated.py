@@ -43,7 +43,7 @@ def test_the_generated_files_are_fresh() -> None:
 @pytest.mark.parametrize(
     ("name", "now", "drifted"),
     [
-        ("events.ts", "stop_reason?: string | null", "stop_reason: string"),
+        ("events.ts", "stopReason?: string | null", "stopReason: string"),
         ("state.ts", "kind: 'other'", "kind: 'read'"),
         ("characters.ts", "[0x1fffe, 0x1ffff], ", ""),
         ("permission_words.ts", "'Allow once'", "'Sure'"),

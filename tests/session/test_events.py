@@ -34,6 +34,7 @@ from dragoman.session.facts import (
     PlanStep,
     SubagentState,
 )
+from dragoman.store.earlier_format import current_event
 
 
 @EXAMPLES
@@ -66,19 +67,20 @@ def test_an_event_is_written_without_what_it_does_not_say() -> None:
 
 
 def test_unchanged_and_cleared_are_not_the_same() -> None:
-    unchanged = event_of(b'{"type":"tool_call","tool_call_id":"a"}')
-    cleared = event_of(b'{"type":"tool_call","tool_call_id":"a","title":null}')
+    unchanged = event_of(b'{"type":"tool_call","toolCallId":"a"}')
+    cleared = event_of(b'{"type":"tool_call","toolCallId":"a","title":null}')
     assert isinstance(unchanged, e.ToolCallUpdated)
     assert isinstance(cleared, e.ToolCallUpdated)
     assert (unchanged.title, cleared.title) == (UNSET, None)
 
 
 def test_a_question_stored_before_it_was_one_struct_is_read_as_it_was() -> None:
-    event = event_of(
+    stored = (
         b'{"type":"permission_requested","request_id":"p","seq":3,"at":1.5,"title":"Edit",'
         b'"options":[{"id":"y","name":"Yes","kind":"allow_once"}],"tool_call_id":"c",'
         b'"description":"allow writing /a","claimed":true}'
     )
+    event = event_of(current_event(stored))
     assert event == e.PermissionRequested(
         "p",
         [PermissionOption("y", "Yes", "allow_once")],
@@ -99,17 +101,18 @@ def test_what_runs_in_the_background_is_read_from_events_stored_as_the_agent_sen
     assert activity == e.ActivityChanged(
         background=[BackgroundWork("subagent", session_id="child"), BackgroundWork("_x")]
     )
-    child = event_of(
+    stored = (
         b'{"type":"subagent","session_id":"child",'
         b'"state":{"state":"idle","stopReason":"end_turn","usage":{"totalTokens":3},"_meta":{}}}'
     )
+    child = event_of(current_event(stored))
     done = SubagentState("idle", stop_reason="end_turn", usage={"totalTokens": 3})
     assert child == e.SubagentUpdated("child", state=done)
 
 
 def settled(**decision: Any) -> bytes:
     event = {"type": "permission_settled", "request_id": "p", "option_id": None}
-    return msgspec.json.encode({**event, "decision": decision})
+    return current_event(msgspec.json.encode({**event, "decision": decision}))
 
 
 @pytest.mark.parametrize(

@@ -143,9 +143,18 @@ EVENT = body(1) + b"\n"
         ([b"\n"], "line 1: expected the header of a session"),
         ([EVENT], "line 1: expected the header of a session"),
         (
-            [b'{"dragoman":2,"session":%s}' % HEAD[24:-2]],
-            "line 1: expected an archive of version 1",
+            [b'{"dragoman":3,"session":%s}' % HEAD[24:-2]],
+            "line 1: expected an archive of version 2 or earlier",
         ),
+        (
+            [b'{"dragoman":3,"session":{"new":"shape"}}'],
+            "line 1: expected an archive of version 2 or earlier",
+        ),
+        (
+            [b'{"dragoman":0,"session":%s}' % HEAD[24:-2]],
+            "line 1: expected an archive of version 2 or earlier",
+        ),
+        ([b'{"dragoman":2,"session":{"id":"s"}}'], "line 1: expected the header of a session"),
         ([b'{"dragoman":1,"session":{"id":"s"}}'], "line 1: expected the header of a session"),
         ([HEAD, b"nonsense\n"], "line 2: expected a session event ("),
         ([HEAD, b'{"type":"surprise","seq":1}\n'], "line 2: expected a session event ("),

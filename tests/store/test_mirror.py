@@ -70,7 +70,7 @@ async def test_a_mirror_is_a_header_and_one_event_a_line(tmp_path: Path) -> None
         lease = await begin(store)
         await store.append(lease, batch(1, 3, change=SessionChange(title="T")))
     found = lines(tmp_path)
-    assert json.loads(found[0])["dragoman"] == 1
+    assert json.loads(found[0])["dragoman"] == 2
     assert read_header(found[0]).session.id == "s"
     assert found[1:] == bodies(3)
 
@@ -144,7 +144,7 @@ async def test_a_missing_mirror_is_written(tmp_path: Path) -> None:
         b'{"type":"agent_message","seq":10,"at":10.0,"content":"other"}\n',
         b'{"seq":99}\n',
         b'{"no":"seq"}\n',
-        b'{"dragoman":1,"session":{"last_seq":99}}\n',
+        b'{"dragoman":2,"session":{"lastSeq":99}}\n',
         b'{"dragoman":1}\n',
         b"[]\n",
     ],

@@ -175,11 +175,11 @@ class Load:
 
     def saw(self, session_id: str, event: dict[str, Any]) -> None:
         match event:
-            case {"type": "turn_ended", "turn_id": turn}:
+            case {"type": "turn_ended", "turnId": turn}:
                 self._ended.setdefault(turn, asyncio.Event()).set()
-            case {"type": "permission_settled", "request_id": request}:
+            case {"type": "permission_settled", "requestId": request}:
                 self._settled.add(f"{session_id} {request}")
-            case {"type": "permission_requested", "request_id": request, "options": options}:
+            case {"type": "permission_requested", "requestId": request, "options": options}:
                 key = f"{session_id} {request}"
                 if key not in self._asked:
                     self._asked.add(key)

@@ -16,7 +16,7 @@ RECORDINGS = sorted(FOLDER.glob("*.jsonl"))
 _RANDOM = re.compile(r"(?:turn-|term_|permission-)[0-9a-f]{16,32}")
 """The ids that we give; an agent's own are in its recording."""
 # `size` is what an entry weighs, which depends on how long the paths of the day are.
-_OF_THE_DAY = ("at", "seq", "last_seq", "seconds", "places", "started_at", "ended_at", "size")
+_OF_THE_DAY = ("at", "seq", "lastSeq", "seconds", "places", "started_at", "ended_at", "size")
 """When, and between what: not what."""
 
 

@@ -65,7 +65,7 @@ async def test_a_prompt_is_taken_and_said_to_be_delayed(tmp_path: Path) -> None:
         ) as response:
             async for sent in sent_events(response):
                 if sent.json["type"] == "turn_ended":
-                    ended.append(sent.json["turn_id"])
+                    ended.append(sent.json["turnId"])
                 if len(ended) == 2:
                     break
         assert ended[0] == reply["turn"]

@@ -56,7 +56,7 @@ def test_the_curl_examples_run_as_printed(tmp_path: Path) -> None:
     assert '"type":"permission_requested"' in done.stdout
     assert "data: [DONE]" in done.stdout
     assert json.loads((tmp_path / "openapi.json").read_text())["openapi"] == "3.1.0"
-    assert '"dragoman":1' in (tmp_path / "session.jsonl").read_text()
+    assert '"dragoman":2' in (tmp_path / "session.jsonl").read_text()
 
 
 @contextmanager

@@ -68,7 +68,7 @@ def flooded(home: Path, what: str, count: int, words: int) -> dict[str, int]:
         beside = trial.begin("steady", f"{words} 50")
         session = trial.begin("floods", f"{what} {count}")
         ended = trial.wait(session)
-        assert ended["lastTurn"].get("stop_reason") == "end_turn", ended["lastTurn"]
+        assert ended["lastTurn"].get("stopReason") == "end_turn", ended["lastTurn"]
         answer = http.get(f"/api/sessions/{session}?entries=10000")
         assert len(answer.content) < 16 * MIB
         older = _older(trial, session) if what == "tools" else 0

@@ -40,7 +40,7 @@ async def test_a_session_is_made_prompted_and_shown(tmp_path: Path) -> None:
         assert found["usage"] == {"used": 10, "size": 100}
         assert found["plan"]["steps"][0]["content"] == "one"
         assert (found["pending"], found["turn"], found["queue"]) == ([], None, [])
-        assert found["lastTurn"]["stop_reason"] == "end_turn"
+        assert found["lastTurn"]["stopReason"] == "end_turn"
         assert found["modes"]["current"] == "ask"
         assert datetime.fromisoformat(found["createdAt"]).utcoffset() is not None
 
@@ -258,7 +258,7 @@ async def test_an_archive_has_a_header_and_every_event(tmp_path: Path) -> None:
         response = await web.http.get(f"/api/sessions/{session_id}/export")
         assert response.headers["content-type"] == "application/jsonl"
         lines = response.text.split("\n")
-        assert '"dragoman":1' in lines[0]
+        assert '"dragoman":2' in lines[0]
         assert len(lines) == found["lastSeq"] + 2
         assert lines[-1] == ""
 

@@ -350,7 +350,7 @@ def _ranges(told: list[Sent]) -> list[int]:
     for sent in told:
         event = sent.json
         assert sent.id == str(event["seq"])
-        numbers += range(event.get("first_seq", event["seq"]), event["seq"] + 1)
+        numbers += range(event.get("firstSeq", event["seq"]), event["seq"] + 1)
     return numbers
 
 

@@ -82,7 +82,7 @@ function state(events: Event[], entries: number, before: number): Json {
   const end = Math.min(before, folded.entries.length)
   const first = Math.max(0, end - entries)
   return {
-    lastSeq: folded.last_seq, status: 'running', turns: folded.turns, queue: folded.queue,
+    lastSeq: folded.lastSeq, status: 'running', turns: folded.turns, queue: folded.queue,
     pending: [...folded.pending.values()], entryCount: folded.entries.length, firstEntry: first,
     entries: folded.entries.slice(first, end),
   }

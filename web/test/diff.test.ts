@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { askedRows, diffRows } from '../src/core/diff'
 
 test('a change has its lines, numbered on both sides', () => {
-  const file = diffRows({ type: 'diff', path: 'a', old_text: 'one\ntwo\nthree\n', new_text: 'one\n2\nthree\n' })
+  const file = diffRows({ type: 'diff', path: 'a', oldText: 'one\ntwo\nthree\n', newText: 'one\n2\nthree\n' })
   expect(file.rows).toEqual([
     { sign: ' ', text: 'one', old: 1, new: 1 },
     { sign: '-', text: 'two', old: 2, new: null },
@@ -13,12 +13,12 @@ test('a change has its lines, numbered on both sides', () => {
 })
 
 test('a new file is all additions', () => {
-  const file = diffRows({ type: 'diff', path: 'a', new_text: 'x\ny\n' })
+  const file = diffRows({ type: 'diff', path: 'a', newText: 'x\ny\n' })
   expect([file.added, file.removed, file.created]).toEqual([2, 0, true])
 })
 
 test('what is too large to compare says so', () => {
-  const file = diffRows({ type: 'diff', path: 'a', old_text: 'x\n'.repeat(600_000), new_text: 'y\n'.repeat(600_000) })
+  const file = diffRows({ type: 'diff', path: 'a', oldText: 'x\n'.repeat(600_000), newText: 'y\n'.repeat(600_000) })
   expect(file.rows).toHaveLength(1)
 })
 
@@ -27,7 +27,7 @@ test('what comes with too many others is compared when somebody asks for it, or 
   let looks = 0
   // One look at the clock before each comparison, and one behind it: it takes 100 ms.
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += looks++ % 2 ? 100 : 0))
-  const change = (name: string) => ({ type: 'diff' as const, path: name, old_text: 'one\ntwo\n', new_text: `one\n${name}\n` })
+  const change = (name: string) => ({ type: 'diff' as const, path: name, oldText: 'one\ntwo\n', newText: `one\n${name}\n` })
   const changes = ['a', 'b', 'c', 'd', 'e', 'f'].map(change)
   const files = changes.map((diff) => diffRows(diff))
   const compared = files.filter(({ large }) => !large).length
@@ -47,23 +47,23 @@ test('what comes with too many others is compared when somebody asks for it, or 
 
 test('a patch is drawn as rows, and what is done to the file is said', () => {
   const patch = 'diff --git a/a.py b/b.py\n--- a/a.py\n+++ b/b.py\n@@ -3,2 +3,2 @@ def f():\n keep\n-old\n+new\n'
-  const file = diffRows({ type: 'diff', path: 'b.py', new_text: '', operation: 'move', old_path: 'a.py', patch })
+  const file = diffRows({ type: 'diff', path: 'b.py', newText: '', operation: 'move', oldPath: 'a.py', patch })
   expect([file.added, file.removed, file.note]).toEqual([1, 1, 'moved from a.py'])
   expect(file.rows.map((row) => row.sign).join('')).toBe('@ -+')
-  expect(diffRows({ type: 'diff', path: 'b.py', new_text: '', operation: 'delete' }).note).toBe('deleted')
+  expect(diffRows({ type: 'diff', path: 'b.py', newText: '', operation: 'delete' }).note).toBe('deleted')
 })
 
 test('the same content is no change; what is only named is not known to be one', () => {
-  const same = diffRows({ type: 'diff', path: 'a', old_text: 'one\n', new_text: 'one\n' })
+  const same = diffRows({ type: 'diff', path: 'a', oldText: 'one\n', newText: 'one\n' })
   expect([same.unchanged, same.rows]).toEqual([true, []])
-  expect(diffRows({ type: 'diff', path: 'a', old_text: null, new_text: '' }).unchanged).toBe(false)
-  expect(diffRows({ type: 'diff', path: 'a', old_text: '', new_text: '', operation: 'modify' }).unchanged).toBe(false)
+  expect(diffRows({ type: 'diff', path: 'a', oldText: null, newText: '' }).unchanged).toBe(false)
+  expect(diffRows({ type: 'diff', path: 'a', oldText: '', newText: '', operation: 'modify' }).unchanged).toBe(false)
 })
 
 test('a patch is seen whole: a second file in it, a mode, a part that is not text', () => {
   const mine = 'diff --git a/a b/a\nold mode 100644\nnew mode 100755\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\n+b\n'
   const hook = 'diff --git a/.git/hooks/x b/.git/hooks/x\nGIT binary patch\nliteral 20\nzcmXX\n--- a/y\n'
-  const file = diffRows({ type: 'diff', path: 'a', new_text: '', operation: 'modify', patch: mine + hook })
+  const file = diffRows({ type: 'diff', path: 'a', newText: '', operation: 'modify', patch: mine + hook })
   const shown = file.rows.map((row) => row.text)
   for (const line of ['new mode 100755', ...hook.trim().split('\n')]) expect(shown).toContain(line)
   expect([file.added, file.removed]).toEqual([1, 1])

@@ -8,10 +8,10 @@ const text = (words: string) => ({ type: 'text' as const, text: words })
 
 test('each turn that was stopped says so at its end, but for the last, which says it below', () => {
   const state = newState()
-  for (const [turn_id, stop_reason] of [['a', 'cancelled'], ['b', 'end_turn'], ['c', 'max_tokens'], ['d', 'cancelled']] as const) {
-    reduce(state, { type: 'turn_started', turn_id, content: [text(turn_id)] })
+  for (const [turnId, stopReason] of [['a', 'cancelled'], ['b', 'end_turn'], ['c', 'max_tokens'], ['d', 'cancelled']] as const) {
+    reduce(state, { type: 'turn_started', turnId, content: [text(turnId)] })
     reduce(state, { type: 'agent_message', content: text('so far') })
-    reduce(state, { type: 'turn_ended', turn_id, stop_reason })
+    reduce(state, { type: 'turn_ended', turnId, stopReason })
   }
   expect(state.entries.map((_, at) => endingBehind(state, at))).toEqual(
     [null, 'Stopped.', null, null, null, 'Stopped: the model reached its output limit.', null, null],
@@ -20,9 +20,9 @@ test('each turn that was stopped says so at its end, but for the last, which say
 })
 
 test('what the server tells of turns that were stopped is known after it was loaded', () => {
-  const user = (turn_id: string) => ({ type: 'user', pieces: [turn_id], turn_id })
+  const user = (turnId: string) => ({ type: 'user', pieces: [turnId], turnId })
   const state = hydrate({
-    entries: [user('a'), user('b'), user('c')], stopped: { a: 'cancelled', c: 'cancelled' }, lastTurn: { id: 'c', status: 'completed', stop_reason: 'cancelled' },
+    entries: [user('a'), user('b'), user('c')], stopped: { a: 'cancelled', c: 'cancelled' }, lastTurn: { id: 'c', status: 'completed', stopReason: 'cancelled' },
   })
   expect(state.turns.map(({ id }) => id)).toEqual(['a', 'c'])
   expect([0, 1, 2].map((at) => endingBehind(state, at))).toEqual(['Stopped.', null, null])

@@ -21,14 +21,14 @@ describe('the fold agrees with the one of the server', () => {
 test('a terminal that prints for ever keeps only its tail', () => {
   const state = newState()
   for (let at = 0; at < 5; at++) {
-    reduce(state, { type: 'terminal_output', terminal_id: 't', data: 'x'.repeat(LIMITS.tail) })
+    reduce(state, { type: 'terminal_output', terminalId: 't', data: 'x'.repeat(LIMITS.tail) })
   }
   expect(state.terminals.get('t')?.output.length).toBeLessThanOrEqual(2 * LIMITS.tail)
 })
 
 test('a question that was stored with its old name for always is read as it was', () => {
   const state = newState()
-  reduce(state, { type: 'permission_requested', request_id: 'p', options: [], description: 'allow writing /a' })
+  reduce(state, { type: 'permission_requested', requestId: 'p', options: [], description: 'allow writing /a' })
   expect(state.pending.get('p')).toMatchObject({ always: 'allow writing /a' })
 })
 

@@ -49,7 +49,7 @@ test('a field may be named like what every object has', () => {
 test('what others call something is never taken for what every object has', () => {
   for (const name of ['constructor', 'toString', '__proto__', 'valueOf']) {
     expect(table({ a: 1 })[name]).toBeUndefined()
-    expect(diffRows({ type: 'diff', path: 'a', new_text: '', operation: name }).note).toBe(name)
+    expect(diffRows({ type: 'diff', path: 'a', newText: '', operation: name }).note).toBe(name)
   }
   expect(table({ a: 1 }).a).toBe(1)
 })

@@ -10,8 +10,8 @@ const golden = JSON.parse(raw) as { name: string; events: Event[] }[]
 
 function told(state: SessionState): Json & { entries: Json[] } {
   return {
-    lastSeq: state.last_seq,
-    agentSessionId: state.session_id,
+    lastSeq: state.lastSeq,
+    agentSessionId: state.sessionId,
     status: state.open ? 'idle' : 'closed',
     pending: [...state.pending.values()],
     terminals: [...state.terminals.values()],
@@ -42,6 +42,6 @@ test.each(golden)('a session taken up in the middle goes on as if it had been fo
 
 test('the turn that ended last is known, with its tokens', () => {
   const usage = { total: 5, input: 3, output: 2 }
-  const state = hydrate({ turn: null, lastTurn: { id: 't', status: 'completed', stop_reason: 'end_turn', usage } })
-  expect(state.turns).toEqual([{ id: 't', status: 'completed', stop_reason: 'end_turn', usage, error: null, seq: 0 }])
+  const state = hydrate({ turn: null, lastTurn: { id: 't', status: 'completed', stopReason: 'end_turn', usage } })
+  expect(state.turns).toEqual([{ id: 't', status: 'completed', stopReason: 'end_turn', usage, error: null, seq: 0 }])
 })

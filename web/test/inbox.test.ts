@@ -7,7 +7,7 @@ vi.mock('../src/live/stream', () => ({ listen: () => undefined }))
 openWindow()
 const { store } = await import('../src/live/store')
 
-const question = (id: string): Event => ({ type: 'permission_requested', request_id: id, options: [] })
+const question = (id: string): Event => ({ type: 'permission_requested', requestId: id, options: [] })
 const order = () => store.waiting().map(({ pending }) => pending.id)
 
 test('questions stand in the order they came, whatever the list of sessions does', async () => {

@@ -4,10 +4,10 @@ import { entryText } from '../src/core/state'
 import { PastSession } from '../src/live/past_session'
 
 const events: Event[] = [
-  { type: 'agent_message', content: { type: 'text', text: 'Alpha' }, message_id: 'm' },
-  { type: 'agent_message', content: { type: 'text', text: ' beta' }, message_id: 'm' },
-  { type: 'tool_call', tool_call_id: 'c', title: 'Look', status: 'pending' },
-  { type: 'tool_call', tool_call_id: 'c', status: 'completed' },
+  { type: 'agent_message', content: { type: 'text', text: 'Alpha' }, messageId: 'm' },
+  { type: 'agent_message', content: { type: 'text', text: ' beta' }, messageId: 'm' },
+  { type: 'tool_call', toolCallId: 'c', title: 'Look', status: 'pending' },
+  { type: 'tool_call', toolCallId: 'c', status: 'completed' },
 ]
 
 test('going on along the time line draws the rows that change', () => {

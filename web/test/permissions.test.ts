@@ -50,17 +50,17 @@ test('long texts are cut as on the command line, and end with their end', () => 
 })
 
 test('what is no patch, and what is too large to compare, is shown all the same', () => {
-  const patch = diffRows({ type: 'diff', path: 'a', new_text: '', operation: 'modify', patch: '+evil' })
+  const patch = diffRows({ type: 'diff', path: 'a', newText: '', operation: 'modify', patch: '+evil' })
   expect(patch.rows.map(({ text }) => text)).toEqual(['+evil'])
-  const large = askedRows({ type: 'diff', path: 'a', new_text: `${'x'.repeat(2_000_000)}\nevil`, old_text: 'gone' })
+  const large = askedRows({ type: 'diff', path: 'a', newText: `${'x'.repeat(2_000_000)}\nevil`, oldText: 'gone' })
   expect(large.rows.map(({ sign }) => sign).join('')).toBe('@-++')
   expect(large.rows.at(-1)?.text).toBe('evil')
 })
 
 test('a file that is there already is no new one', () => {
-  expect(diffRows({ type: 'diff', path: 'a', new_text: 'x' }).created).toBe(true)
-  expect(diffRows({ type: 'diff', path: 'a', new_text: 'x', replaces: 'what cannot be shown' }).created).toBe(false)
-  expect(diffRows({ type: 'diff', path: 'a', new_text: '', operation: 'add', replaces: '50 lines' }).created).toBe(false)
+  expect(diffRows({ type: 'diff', path: 'a', newText: 'x' }).created).toBe(true)
+  expect(diffRows({ type: 'diff', path: 'a', newText: 'x', replaces: 'what cannot be shown' }).created).toBe(false)
+  expect(diffRows({ type: 'diff', path: 'a', newText: '', operation: 'add', replaces: '50 lines' }).created).toBe(false)
 })
 
 test('a reason names a rule by what it says', () => {

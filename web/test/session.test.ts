@@ -4,9 +4,9 @@ import { entryText } from '../src/core/state'
 import { LiveSession } from '../src/live/session'
 import { FakeServer, frame, openWindow, until } from './browser'
 
-const word = (text: string): Event => ({ type: 'agent_message', content: { type: 'text', text }, message_id: 'm' })
-const row = (text: string): Event => ({ type: 'agent_message', content: { type: 'text', text }, message_id: text })
-const question = (id: string): Event => ({ type: 'permission_requested', request_id: id, options: [] })
+const word = (text: string): Event => ({ type: 'agent_message', content: { type: 'text', text }, messageId: 'm' })
+const row = (text: string): Event => ({ type: 'agent_message', content: { type: 'text', text }, messageId: text })
+const question = (id: string): Event => ({ type: 'permission_requested', requestId: id, options: [] })
 const rows = (session: LiveSession) => session.state.entries.map(entryText)
 
 let server: FakeServer
@@ -27,7 +27,7 @@ test('a joined frame that begins with what was loaded doubles no word', async ()
   const session = await loaded()
   server.tell('s', word('three '), word('four '))
   session.receive(frame('s', word('two three four '), 2, 4))
-  await until(() => session.state.last_seq === 4)
+  await until(() => session.state.lastSeq === 4)
   expect(rows(session)).toEqual(['one two three four '])
 })
 
@@ -65,7 +65,7 @@ test('after an interruption everything is caught up with, however much it is', a
   const session = await loaded()
   server.tell('s', ...Array.from({ length: 12_000 }, () => word('.')))
   await session.catchUp()
-  await until(() => session.state.last_seq === 12_001)
+  await until(() => session.state.lastSeq === 12_001)
 })
 
 test('a request that fails once while a thread is caught up with is made again', async () => {
@@ -126,7 +126,7 @@ test('the older part that was asked for before a thread was loaded anew does not
 })
 
 test('a row that changes while the older part is on its way is there once', async () => {
-  const call = (status: string): Event => ({ type: 'tool_call', tool_call_id: 'c', title: 'Build', status })
+  const call = (status: string): Event => ({ type: 'tool_call', toolCallId: 'c', title: 'Build', status })
   server.tell('s', call('in_progress'), ...many.map(row))
   const session = new LiveSession('s')
   let sent = false
@@ -134,7 +134,7 @@ test('a row that changes while the older part is on its way is there once', asyn
     if (sent || !path.includes('before=')) return
     sent = true
     for (const told of server.tell('s', call('completed'))) session.receive(told)
-    return until(() => session.state.last_seq === 92)
+    return until(() => session.state.lastSeq === 92)
   }
   await session.load()
   const calls = session.state.entries.filter((entry) => entry.type === 'tool_call')
@@ -171,7 +171,7 @@ test('what was filled in of a question is forgotten when that is settled, by who
   const session = await loaded()
   session.filled.set('q', new Map([['name', 'Ada']]))
   session.filled.set('other', new Map([['name', 'Bob']]))
-  const settled: Event = { type: 'permission_settled', request_id: 'q', option_id: null, decision: 'deny' } as unknown as Event
+  const settled: Event = { type: 'permission_settled', requestId: 'q', optionId: null, decision: 'deny' } as unknown as Event
   for (const told of server.tell('s', settled)) session.receive(told)
   await until(() => session.arrivals.size === 1)
   expect([...session.filled.keys()]).toEqual(['other'])
@@ -215,7 +215,7 @@ test('a tab that is left open holds no more of a thread than the server', async 
   server.tell('s', row('first'))
   const session = await loaded()
   for (let at = 0; at < 200; at++) for (const told of server.tell('s', large(at))) session.receive(told)
-  await until(() => session.state.last_seq === 201)
+  await until(() => session.state.lastSeq === 201)
   expect(session.state.size).toBeLessThan(21 * 1024 * 1024)
   expect(session.first + session.state.entries.length).toBe(201)
   expect(numbers(session).at(-1)).toBe(199)

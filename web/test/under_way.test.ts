@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { hydrate } from '../src/core/hydrate'
 import { isAtWork, stepUnderWay, type PlanEntry, type TurnStatus } from '../src/core/state'
 
-const plan = (id: string) => ({ type: 'plan', plan_id: id, steps: [{ content: 'work', status: 'in_progress' }], seq: 1, at: 1 })
+const plan = (id: string) => ({ type: 'plan', planId: id, steps: [{ content: 'work', status: 'in_progress' }], seq: 1, at: 1 })
 
 function after(status: TurnStatus, more: object = {}) {
   return hydrate({ entries: [plan('old'), plan('new')], lastTurn: { id: 't', status }, ...more } as Parameters<typeof hydrate>[0])

@@ -31,7 +31,7 @@ class AuthMethod(msgspec.Struct, omit_defaults=True):
     meta: dict[str, Any] | None = None
 
 
-class AgentCapabilities(msgspec.Struct, kw_only=True, omit_defaults=True):
+class AgentCapabilities(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
     """What the agent offers. `raw` is its own JSON, for what has no field here."""
 
     load: bool = False

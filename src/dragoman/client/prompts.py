@@ -145,8 +145,8 @@ def _decoded_size(base64: str) -> int:
     return len(base64) * 3 // 4 - base64[-2:].count("=")
 
 
-_WORDS = {"mimeType": "mime_type", "_meta": "meta"}
-_RESOURCE_WORDS = _WORDS | {"text": "content", "_meta": "resource_meta"}
+_WORDS = {"mime_type": "mimeType", "_meta": "meta"}
+_RESOURCE_WORDS = _WORDS | {"text": "content", "_meta": "resourceMeta"}
 
 
 def content_of(block: Mapping[str, Any]) -> Content:

@@ -45,7 +45,7 @@ _EVENT = 512
 """What is decoded and folded at once: so many bytes, where each event and each entry costs
 something in addition to its own. Many small values are the dearest: some ten milliseconds."""
 
-_FOLD = f"{__version__}, one question"
+_FOLD = f"{__version__}, camelCase"
 """Which fold made a snapshot: another one may come to something else."""
 
 # JSON, as the events are: MessagePack has no integers beyond 64 bits, and agents send some.

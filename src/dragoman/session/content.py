@@ -9,7 +9,9 @@ import msgspec
 Meta: TypeAlias = dict[str, Any] | None
 
 
-class Part(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type", gc=False):
+class Part(
+    msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", tag_field="type", gc=False
+):
     """The base of all content: annotations and metadata travel with it untouched."""
 
     annotations: dict[str, Any] | None = None
@@ -88,7 +90,11 @@ class UnknownContent(Part, tag="unknown"):
 Content: TypeAlias = Text | Image | Audio | ResourceLink | Resource | UnknownContent
 
 
-class ContentItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="content"):
+class _Item(msgspec.Struct, omit_defaults=True, rename="camel", tag_field="type"):
+    """The base of what a tool call shows."""
+
+
+class ContentItem(_Item, tag="content"):
     """Ordinary content inside a tool call."""
 
     content: Content
@@ -99,7 +105,7 @@ class ContentItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="con
         return self.content.text
 
 
-class Diff(msgspec.Struct, omit_defaults=True, tag_field="type", tag="diff"):
+class Diff(_Item, tag="diff"):
     """A change to a file.
 
     Without `operation`, it has the text before and after (`old_text` is None for a new file).
@@ -129,7 +135,7 @@ class Diff(msgspec.Struct, omit_defaults=True, tag_field="type", tag="diff"):
         return ""
 
 
-class TerminalItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="terminal"):
+class TerminalItem(_Item, tag="terminal"):
     """A terminal shown inside a tool call; if we did not create it, it is the agent's own."""
 
     terminal_id: str
@@ -144,7 +150,7 @@ UNREAD = "unread"
 """The kind of an item that stands for what could not be read: a tool call shows the last one."""
 
 
-class UnknownItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="unknown"):
+class UnknownItem(_Item, tag="unknown"):
     """Tool content of a type this version does not know; `raw` is its JSON."""
 
     kind: str
@@ -158,7 +164,7 @@ class UnknownItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="unk
 ToolContent: TypeAlias = ContentItem | Diff | TerminalItem | UnknownItem
 
 
-class Location(msgspec.Struct, omit_defaults=True):
+class Location(msgspec.Struct, omit_defaults=True, rename="camel"):
     """A place in a file that a tool call touches; `line` is 1-based."""
 
     path: str

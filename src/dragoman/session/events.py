@@ -49,7 +49,15 @@ class Kind:
         return ""
 
 
-class Recorded(Kind, msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type", gc=False):
+class Recorded(
+    Kind,
+    msgspec.Struct,
+    kw_only=True,
+    omit_defaults=True,
+    rename="camel",
+    tag_field="type",
+    gc=False,
+):
     """What every event carries in addition to its own fields.
 
     Events hold no cycles, and so nothing for the garbage collector to look for.

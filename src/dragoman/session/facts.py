@@ -16,7 +16,7 @@ _CURRENCY = 16
 """Characters of what money is called."""
 
 
-class Offer(msgspec.Struct, kw_only=True, frozen=True):
+class Offer(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """What an agent is offered on this machine. What is off is neither advertised nor served."""
 
     files: bool = True
@@ -30,7 +30,7 @@ class Offer(msgspec.Struct, kw_only=True, frozen=True):
 EVERYTHING = Offer()
 
 
-class Fact(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Fact(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
     meta: Meta = None
 
 
@@ -126,9 +126,9 @@ class BackgroundWork(Fact):
     `subagent`, with its id, or something else by its `type` alone."""
 
     type: str = ""
-    terminal_id: str | None = msgspec.field(default=None, name="terminalId")
-    tool_call_id: str | None = msgspec.field(default=None, name="toolCallId")
-    session_id: str | None = msgspec.field(default=None, name="sessionId")
+    terminal_id: str | None = None
+    tool_call_id: str | None = None
+    session_id: str | None = None
 
 
 class SubagentState(Fact):
@@ -136,7 +136,7 @@ class SubagentState(Fact):
     `usage` and `error` are as the agent sends them."""
 
     state: str = ""
-    stop_reason: str | None = msgspec.field(default=None, name="stopReason")
+    stop_reason: str | None = None
     background: list[BackgroundWork] | None = None
     usage: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
@@ -160,7 +160,7 @@ class PermissionOption(Fact):
 Asking = TypeVar("Asking", bound="PermissionQuestion")
 
 
-class PermissionQuestion(msgspec.Struct, omit_defaults=True):
+class PermissionQuestion(msgspec.Struct, omit_defaults=True, rename="camel"):
     """What a person is asked to allow: the same in the call of a provider, in its event, and in the
     state while it waits."""
 
@@ -193,7 +193,7 @@ class PermissionQuestion(msgspec.Struct, omit_defaults=True):
 Form = TypeVar("Form", bound="ElicitationQuestion")
 
 
-class ElicitationQuestion(msgspec.Struct, omit_defaults=True):
+class ElicitationQuestion(msgspec.Struct, omit_defaults=True, rename="camel"):
     """What an agent asks a person other than a permission: the same in the call of a provider, in
     its event, and in the state while it waits.
 

@@ -37,7 +37,7 @@ OVER_STATUSES = frozenset({"completed", "failed", "cancelled"})
 """An agent may have others that are neither."""
 
 
-class Entry(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type"):
+class Entry(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", tag_field="type"):
     """An item of the thread; `seq` and `at` are those of its first event."""
 
     seq: int = 0
@@ -224,7 +224,7 @@ AnyEntry: TypeAlias = (
 )
 
 
-class Terminal(msgspec.Struct, omit_defaults=True):
+class Terminal(msgspec.Struct, omit_defaults=True, rename="camel"):
     """A terminal that we run for the agent, or one of its own that it only shows."""
 
     id: str
@@ -275,7 +275,7 @@ class PendingElicitation(ElicitationQuestion, tag_field="kind", tag="elicitation
 Pending: TypeAlias = PendingPermission | PendingElicitation
 
 
-class Subagent(msgspec.Struct, omit_defaults=True):
+class Subagent(msgspec.Struct, omit_defaults=True, rename="camel"):
     """A session that the agent started for part of its work; `seq` and `at` say when."""
 
     session_id: str
@@ -289,7 +289,7 @@ class Subagent(msgspec.Struct, omit_defaults=True):
     at: float = 0.0
 
 
-class QueuedPrompt(msgspec.Struct, omit_defaults=True):
+class QueuedPrompt(msgspec.Struct, omit_defaults=True, rename="camel"):
     """A prompt that waits for the running turn to end."""
 
     id: str
@@ -301,7 +301,7 @@ TurnStatus: TypeAlias = Literal["prompting", "streaming", "waiting", "cancelling
 OVER_TURNS = frozenset({"completed", "cancelled", "failed", "interrupted"})
 
 
-class TurnState(msgspec.Struct, omit_defaults=True):
+class TurnState(msgspec.Struct, omit_defaults=True, rename="camel"):
     """One turn: prompting → streaming ⇄ waiting for a permission → (cancelling →) its end.
 
     It ends as `completed`, with the agent's reason; `cancelled`, by a person; `failed`, with an
@@ -349,7 +349,7 @@ def ending_of(event: TurnEnded, *, cancelled: bool) -> Ending:
     return "cancelled" if cancelled else "completed"
 
 
-class SessionState(msgspec.Struct, omit_defaults=True):
+class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
     """Everything known about a session: always the fold of its events."""
 
     session_id: str = ""

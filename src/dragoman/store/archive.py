@@ -15,12 +15,15 @@ from dragoman.session.events import Event, FileWritten
 from dragoman.session.reduce import fold
 from dragoman.session.state import IMPORTED, SessionState, loose_ends
 from dragoman.store.base import Store
+from dragoman.store.earlier_format import SNAKE_CASE
 from dragoman.store.mirror_lines import (
     VERSION,
     Header,
     event_lines,
     header_line,
+    header_version,
     is_header,
+    read_body,
     read_header,
 )
 from dragoman.store.records import (
@@ -41,11 +44,12 @@ MAX_LINE = 64 * 1024 * 1024
 _LEASE_SECONDS = 300.0
 _PORTION_BYTES = 1024 * 1024
 _PORTION_EVENTS = 1_000
-_HEADER = 'the header of a session, {"dragoman": 1, "session": {…}}'
+_HEADER = f'the header of a session, {{"dragoman": {VERSION}, "session": {{…}}}}'
 
 
 class Archive(msgspec.Struct):
-    """The content of a file: the record, and every event as it was written there."""
+    """The content of a file: the record, and every event as it was written there, in the present
+    format."""
 
     record: SessionRecord
     events: list[bytes]
@@ -66,20 +70,21 @@ async def exported(store: Store, session_id: str) -> AsyncIterator[bytes]:
 
 def read_archive(lines: Iterable[bytes], file: str = "archive") -> Archive:
     """Raises ConfigError with the number of the first line that does not fit."""
-    record: SessionRecord | None = None
+    header: Header | None = None
     events: list[bytes] = []
     for number, raw in enumerate(lines, 1):
         place, line = f"line {number}", raw.rstrip(b"\r\n")
         if len(line) > MAX_LINE:
             raise ConfigError(file, place, f"a line of at most {MAX_LINE} bytes")
-        if record is None or is_header(line):
-            record = _header(line, file, place).session
+        if header is None or is_header(line):
+            header = _header(line, file, place)
         else:
-            _check_event(line, len(events) + 1, file, place)
-            events.append(line)
-    if record is None:
+            body = read_body(line, header.dragoman)
+            _check_event(body, len(events) + 1, file, place)
+            events.append(body)
+    if header is None:
         raise ConfigError(file, "line 1", _HEADER)
-    return Archive(record, events)
+    return Archive(header.session, events)
 
 
 async def import_session(
@@ -196,12 +201,13 @@ def _as_told(body: bytes, event: Event) -> bytes:
 
 
 def _header(line: bytes, file: str, place: str) -> Header:
+    version = header_version(line)
+    if version is not None and not SNAKE_CASE <= version <= VERSION:
+        raise ConfigError(file, place, f"an archive of version {VERSION} or earlier")
     try:
         header = read_header(line)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ConfigError(file, place, f"{_HEADER} ({error})") from error
-    if header.dragoman != VERSION:
-        raise ConfigError(file, place, f"an archive of version {VERSION}")
     for moment in (header.session.created_at, header.session.updated_at):
         _check_moment(moment, file, place)
     return header

@@ -1,18 +1,21 @@
 """The lines of a mirror, which is also an archive: a header, then one event a line, in order.
 
-A header is `{"dragoman": 1, "session": {…}}`. It may come again further down when the record has
-changed: the last one counts, and says behind which event it stands. Pure.
+A header is `{"dragoman": 2, "session": {…}}`. It may come again further down when the record has
+changed: the last one counts, and says which event it follows. The number is the version of the
+format of the lines after it. Pure.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 
+from dragoman.store.earlier_format import CAMEL_CASE, SNAKE_CASE, current, current_event
 from dragoman.store.records import SessionRecord
 
-VERSION = 1
+VERSION = CAMEL_CASE
 
 
 class Header(msgspec.Struct):
@@ -20,7 +23,7 @@ class Header(msgspec.Struct):
     session: SessionRecord
 
 
-class _Place(msgspec.Struct):
+class _Place(msgspec.Struct, rename="camel"):
     last_seq: int = 0
 
 
@@ -33,6 +36,7 @@ class _AnyLine(msgspec.Struct):
 
 
 _encoder = msgspec.json.Encoder()
+_version = re.compile(rb'\{"dragoman":(\d{1,9})[,}]')
 _any_line = msgspec.json.Decoder(_AnyLine)
 _header = msgspec.json.Decoder(Header)
 
@@ -54,13 +58,29 @@ def event_lines(bodies: Sequence[bytes]) -> bytes:
 
 
 def is_header(line: bytes) -> bool:
+    return header_version(line) is not None
+
+
+def header_version(line: bytes) -> int | None:
+    """The version of the format that a header announces; None where it is none."""
     found = _looked_at(line)
-    return found is not None and found.dragoman is not None
+    return None if found is None else found.dragoman
+
+
+def version_of(beginning: bytes) -> int:
+    """The format of a file of ours, by the first bytes of its header."""
+    found = _version.match(beginning)
+    return VERSION if found is None else int(found[1])
 
 
 def read_header(line: bytes) -> Header:
     """Raises msgspec.DecodeError where it is none."""
-    return _header.decode(line)
+    return _header.decode(_current_header(line))
+
+
+def read_body(line: bytes, version: int) -> bytes:
+    """The event of a line that follows a header with this version."""
+    return current_event(line) if version == SNAKE_CASE else line
 
 
 def last_seq_of(line: bytes) -> int | None:
@@ -70,7 +90,13 @@ def last_seq_of(line: bytes) -> int | None:
         return None
     if found.dragoman is None:
         return found.seq or None
+    if found.dragoman == SNAKE_CASE:
+        found = _looked_at(current(Header, line)) or found
     return None if found.session is None else found.session.last_seq
+
+
+def _current_header(line: bytes) -> bytes:
+    return current(Header, line) if header_version(line) == SNAKE_CASE else line
 
 
 def is_json(line: bytes) -> bool:

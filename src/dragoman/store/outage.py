@@ -21,6 +21,7 @@ import msgspec
 
 from dragoman.data_directory import make_private
 from dragoman.errors import DragomanError, StoreAway, StoreCorrupt, StoreError, StoreFull
+from dragoman.store.earlier_format import CAMEL_CASE, current_event
 from dragoman.store.records import Batch, Lease
 from dragoman.store.sqlite.database import Database, prepare
 from dragoman.store.store_limits import StoreLimits
@@ -111,6 +112,7 @@ if sys.platform != "win32":
 _TABLE = """
 CREATE TABLE IF NOT EXISTS waiting (place INTEGER PRIMARY KEY, lease BLOB, batch BLOB);
 """
+_SET_VERSION = f"PRAGMA user_version = {CAMEL_CASE}"
 _ADD = "INSERT INTO waiting (lease, batch) VALUES (?, ?)"
 _ALL = "SELECT lease, batch FROM waiting ORDER BY place"
 
@@ -229,8 +231,12 @@ class LeftEvents:
             os.link(f"{self._file.path}-wal", self._log)
         with closing(Database(prepare(self._file.path.parent, self._file.path.name))) as db:
             db.run(_TABLE)
-            rows = db.rows(_ALL)
-        return [(_lease.decode(lease), _batch.decode(batch)) for lease, batch in rows]
+            rows, version = db.rows(_ALL), db.rows("PRAGMA user_version")[0][0]
+        entries = [(_lease.decode(lease), _batch.decode(batch)) for lease, batch in rows]
+        if version < CAMEL_CASE:
+            for _, batch in entries:
+                batch.events = [*map(current_event, batch.events)]
+        return entries
 
     def set_aside(self) -> Path:
         """Where it is now, and stays, with its log."""
@@ -281,6 +287,7 @@ class _File:
         try:
             db = self._db = Database(prepare(folder, name))
             db.run(_TABLE)
+            db.run(_SET_VERSION)
         except BaseException:
             if db is not None:
                 db.close()

@@ -30,7 +30,7 @@ def utc(seconds: float) -> datetime:
     return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_MOMENT), UTC)
 
 
-class Imported(msgspec.Struct, frozen=True):
+class Imported(msgspec.Struct, frozen=True, rename="camel"):
     """Where an imported session came from: the folder that the file names, and its number of
     events."""
 
@@ -38,7 +38,7 @@ class Imported(msgspec.Struct, frozen=True):
     events: int
 
 
-class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
+class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
     """One session as it is listed. `id` is ours; the agent has its own."""
 
     id: str

@@ -59,15 +59,15 @@ export function askedRows(diff: Diff): FileDiff {
   if (!file.large) return file
   const rows = [...file.rows]
   const linesOf = (text: string) => (text === '' ? [] : text.replace(/\n$/, '').split('\n'))
-  linesOf(diff.old_text ?? '').forEach((text, at) => rows.push({ sign: '-', text, old: at + 1, new: null }))
-  linesOf(diff.new_text).forEach((text, at) => rows.push({ sign: '+', text, old: null, new: at + 1 }))
+  linesOf(diff.oldText ?? '').forEach((text, at) => rows.push({ sign: '-', text, old: at + 1, new: null }))
+  linesOf(diff.newText).forEach((text, at) => rows.push({ sign: '+', text, old: null, new: at + 1 }))
   return { ...file, rows }
 }
 
 function compared(diff: Diff, timeout: number): FileDiff {
-  const before = diff.old_text ?? ''
-  const after = diff.new_text
-  const file: FileDiff = { path: diff.path, added: 0, removed: 0, created: diff.old_text == null && diff.replaces == null, unchanged: diff.operation == null && diff.old_text === after, note: '', large: false, postponed: false, rows: [] }
+  const before = diff.oldText ?? ''
+  const after = diff.newText
+  const file: FileDiff = { path: diff.path, added: 0, removed: 0, created: diff.oldText == null && diff.replaces == null, unchanged: diff.operation == null && diff.oldText === after, note: '', large: false, postponed: false, rows: [] }
   if (diff.operation != null) return patched(file, diff, diff.operation)
   if (file.unchanged) return file
   if (before.length + after.length > MAX_CHARS) return replaced(file, before, after)
@@ -84,7 +84,7 @@ const NOTES = table<string>({ add: '', modify: '', delete: 'deleted', move: 'mov
 function patched(file: FileDiff, diff: Diff, operation: string): FileDiff {
   file.created = operation === 'add' && diff.replaces == null
   const note = NOTES[operation] ?? operation
-  file.note = diff.old_path != null && diff.old_path !== diff.path ? `${note} from ${diff.old_path}` : note
+  file.note = diff.oldPath != null && diff.oldPath !== diff.path ? `${note} from ${diff.oldPath}` : note
   const hunks = hunksOf(diff.patch ?? '')
   for (const hunk of hunks) addHunk(file, hunk)
   // Text that is not a patch is shown as it came: there is nothing else to judge by.

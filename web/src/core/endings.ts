@@ -12,12 +12,12 @@ const STOPPED = table<string>({
 
 /** The text at the end of a turn; null for one that completed or still runs. */
 export function endingOf(turn: TurnState | undefined): string | null {
-  return turn !== undefined && isOver(turn.status) ? STOPPED[turn.stop_reason ?? ''] ?? null : null
+  return turn !== undefined && isOver(turn.status) ? STOPPED[turn.stopReason ?? ''] ?? null : null
 }
 
 /** The same for an entry that is the last of its turn. The last turn shows it below the thread. */
 export function endingBehind({ entries, turns }: SessionState, at: number): string | null {
-  const id = entries[at]?.turn_id
-  if (id == null || entries[at + 1]?.turn_id === id || turns.at(-1)?.id === id) return null
+  const id = entries[at]?.turnId
+  if (id == null || entries[at + 1]?.turnId === id || turns.at(-1)?.id === id) return null
   return endingOf(turns.find((turn) => turn.id === id))
 }

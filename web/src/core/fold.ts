@@ -28,7 +28,7 @@ const TOLD_BY_ERROR: ReadonlySet<string | null> = new Set([
 export function reduce(
   state: SessionState, event: e.Event, changes = new Changes(), limits: Limits = LIMITS,
 ): SessionState {
-  if (event.seq) state.last_seq = event.seq
+  if (event.seq) state.lastSeq = event.seq
   const last = state.turns.at(-1)
   if (last?.status === 'prompting' && FROM_AGENT.has(event.type)) {
     last.status = 'streaming'
@@ -77,10 +77,10 @@ class Step extends Thread {
       case 'turn_ended': return this.turnEnded(event)
       case 'commands': state.commands = this.facts(event.commands); return
       case 'mode': return this.mode(event)
-      case 'config': state.config_options = this.facts(event.options); return
+      case 'config': state.configOptions = this.facts(event.options); return
       case 'info':
         if (event.title !== undefined) state.title = this.line(event.title)
-        if (event.updated_at !== undefined) state.updated_at = this.line(event.updated_at)
+        if (event.updatedAt !== undefined) state.updatedAt = this.line(event.updatedAt)
         return
       case 'usage': return this.usage(event)
       case 'notice': return this.notice(event)
@@ -93,9 +93,9 @@ class Step extends Thread {
       case 'permission_requested': return this.permission(event)
       case 'elicitation_requested': return this.elicitation(event)
       case 'permission_settled':
-      case 'elicitation_settled': return this.settled(event.request_id)
+      case 'elicitation_settled': return this.settled(event.requestId)
       case 'prompt_queued': return this.queued(event)
-      case 'prompt_unqueued': state.queue = state.queue.filter((p) => p.id !== event.queue_id); return
+      case 'prompt_unqueued': state.queue = state.queue.filter((p) => p.id !== event.queueId); return
       case 'access':
       case 'file_written':
       case 'file_reverted': return
@@ -104,10 +104,10 @@ class Step extends Thread {
 
   private opened(event: e.SessionOpened): void {
     const { state } = this
-    state.session_id = event.session_id
+    state.sessionId = event.sessionId
     state.agent = event.agent ?? ''
     state.cwd = event.cwd
-    state.additional_directories = event.additional_directories ?? []
+    state.additionalDirectories = event.additionalDirectories ?? []
     state.continuity = event.continuity
     state.open = true
     state.activity = 'idle'
@@ -119,7 +119,7 @@ class Step extends Thread {
   private turnStarted(event: e.TurnStarted): void {
     const { state } = this
     const { turns } = state
-    turns.push({ ...newTurnState(), id: event.turn_id, seq: event.seq ?? 0 })
+    turns.push({ ...newTurnState(), id: event.turnId, seq: event.seq ?? 0 })
     if (turns.length > this.limits.turns) turns.splice(0, Math.floor(turns.length / 4) || 1)
     state.places.set(PROMPT, entryCount(state))
     const prompt = this.append<Spoken>(event, { ...newUserEntry(), until: event.at ?? 0 })
@@ -128,17 +128,17 @@ class Step extends Thread {
 
   private turnCancelling(event: e.TurnCancelling): void {
     const turn = runningTurn(this.state)
-    if (turn?.id !== event.turn_id) return
+    if (turn?.id !== event.turnId) return
     turn.status = 'cancelling'
     this.cancelToolCalls(turn.id)
   }
 
   private turnEnded(event: e.TurnEnded): void {
     const turn = runningTurn(this.state)
-    if (turn === null || turn.id !== event.turn_id) return
+    if (turn === null || turn.id !== event.turnId) return
     const error = event.error ?? null
     if (error !== null) this.put(this.append<ErrorEntry>(event, { type: 'error', message: '' }), 'message', error)
-    const cancelled = turn.status === 'cancelling' || event.stop_reason === 'cancelled'
+    const cancelled = turn.status === 'cancelling' || event.stopReason === 'cancelled'
     if (cancelled || error !== null) {
       this.cancelToolCalls(turn.id)
       this.cancelCompactions(turn.id)
@@ -146,7 +146,7 @@ class Step extends Thread {
     }
     this.settleThought(-1)
     turn.status = endingOf(event, cancelled)
-    turn.stop_reason = this.line(event.stop_reason ?? null)
+    turn.stopReason = this.line(event.stopReason ?? null)
     turn.usage = event.usage ?? null
     if (turn.usage !== null && weigh(turn.usage) > this.limits.fact) {
       const { meta: _, ...counts } = turn.usage
@@ -179,14 +179,14 @@ class Step extends Thread {
     for (const child of subagents.values()) {
       const doing = child.state?.state
       const atWork = doing === 'running' || doing === 'requires_action'
-      if (atWork && !runningOn.includes(child.session_id)) child.state = { state: 'idle', stopReason: 'cancelled' }
+      if (atWork && !runningOn.includes(child.sessionId)) child.state = { state: 'idle', stopReason: 'cancelled' }
     }
   }
 
   private mode(event: e.ModeChanged): void {
     const { state } = this
     const known = state.modes
-    const current = cutTo(event.mode_id, ID)
+    const current = cutTo(event.modeId, ID)
     if (event.available != null) state.modes = { current, available: this.facts(event.available) }
     else if (known === null) state.modes = { current, available: [] }
     else state.modes = { ...known, current }
@@ -213,15 +213,15 @@ class Step extends Thread {
 
   private subagent(event: e.SubagentUpdated): void {
     const { subagents } = this.state
-    const id = cutTo(event.session_id, ID)
+    const id = cutTo(event.sessionId, ID)
     const child: Subagent = subagents.get(id)
-      ?? { ...newSubagent(), session_id: id, seq: event.seq ?? 0, at: event.at ?? 0 }
+      ?? { ...newSubagent(), sessionId: id, seq: event.seq ?? 0, at: event.at ?? 0 }
     const room = Math.floor(this.limits.fact / 6)
     if (event.title !== undefined) child.title = fitted(event.title, room).kept
     if (event.description !== undefined) child.description = fitted(event.description, room).kept
     if (event.state !== undefined) child.state = fitted(event.state, room).kept
     if (event.cwd !== undefined) child.cwd = fitted(event.cwd, room).kept
-    if (event.additional_directories !== undefined) child.additional_directories = fitted(event.additional_directories, room).kept
+    if (event.additionalDirectories !== undefined) child.additionalDirectories = fitted(event.additionalDirectories, room).kept
     if (event.capabilities !== undefined) child.capabilities = fitted(event.capabilities, room).kept
     subagents.set(id, child)
     const [oldest] = subagents.keys()
@@ -231,22 +231,22 @@ class Step extends Thread {
   // ── what waits for an answer ─────────────────────────────────────────────────────────────────
 
   private permission(event: e.PermissionRequested): void {
-    const { type: _, seq: _seq, at: _at, replay: _replay, meta: _meta, request_id: id, description, ...asked } = event
+    const { type: _, seq: _seq, at: _at, replay: _replay, meta: _meta, requestId: id, description, ...asked } = event
     const content = fitting(asked.content ?? [], this.limits.entry).kept
     const always = asked.always ?? description ?? null
     this.state.pending.set(id, { ...newPendingPermission(), ...asked, id, always, content })
-    this.askedAbout(event.tool_call_id)
+    this.askedAbout(event.toolCallId)
     this.turnWaits()
   }
 
   private elicitation(event: e.ElicitationRequested): void {
-    const { type: _, seq: _seq, at: _at, replay: _replay, meta: _meta, request_id: id, ...asked } = event
+    const { type: _, seq: _seq, at: _at, replay: _replay, meta: _meta, requestId: id, ...asked } = event
     this.state.pending.set(id, { ...newPendingElicitation(), ...asked, id })
     this.turnWaits()
   }
 
   private settled(id: string): void {
-    this.askedAbout(this.state.pending.get(id)?.tool_call_id)
+    this.askedAbout(this.state.pending.get(id)?.toolCallId)
     this.state.pending.delete(id)
     this.turnWaits()
   }
@@ -266,8 +266,8 @@ class Step extends Thread {
 
   private queued(event: e.PromptQueued): void {
     const { state } = this
-    const known = state.queue.some((prompt) => prompt.id === event.queue_id)
-    const prompt = { id: event.queue_id, content: event.content }
+    const known = state.queue.some((prompt) => prompt.id === event.queueId)
+    const prompt = { id: event.queueId, content: event.content }
     state.queue = known
       ? state.queue.map((p) => (p.id === prompt.id ? prompt : p))
       : [...state.queue, prompt]
@@ -313,15 +313,15 @@ class Step extends Thread {
       this.add(before, piece, event)
       return this.forget()
     }
-    const id = event.message_id == null ? null : cutTo(event.message_id, ID)
+    const id = event.messageId == null ? null : cutTo(event.messageId, ID)
     if (id !== null) state.places.set(`${kind}:${id}`, entryCount(state))
     const size = id === null ? 0 : 2 * points(id)
-    const entry = this.append<Spoken>(event, { ...NEW_ENTRIES[kind](), message_id: id, until: event.at ?? 0 }, size)
+    const entry = this.append<Spoken>(event, { ...NEW_ENTRIES[kind](), messageId: id, until: event.at ?? 0 }, size)
     this.add(entry, piece, event)
   }
 
   private clear(entry: Spoken): void {
-    this.grow(entry, 2 * points(entry.message_id ?? '') - entry.size)
+    this.grow(entry, 2 * points(entry.messageId ?? '') - entry.size)
     entry.pieces = []
     entry.cut = 0
     this.changed(entry)
@@ -355,23 +355,23 @@ class Step extends Thread {
   }
 
   private begunBefore(event: Message, kind: Spoken['type']): Spoken | null {
-    if (event.message_id == null) return null
-    const entry = placed(this.state, `${kind}:${cutTo(event.message_id, ID)}`)
+    if (event.messageId == null) return null
+    const entry = placed(this.state, `${kind}:${cutTo(event.messageId, ID)}`)
     return entry?.type === kind ? entry : null
   }
 
   private sameMessage(last: Spoken, event: Message): boolean {
-    const id = event.message_id == null ? null : cutTo(event.message_id, ID)
-    if (last.message_id !== id) return false
+    const id = event.messageId == null ? null : cutTo(event.messageId, ID)
+    if (last.messageId !== id) return false
     if (last.type === 'user' && this.promptIsLast()) return false
     // Without ids, a new turn still begins a new message.
-    return event.replay === true || last.turn_id === (runningTurn(this.state)?.id ?? null)
+    return event.replay === true || last.turnId === (runningTurn(this.state)?.id ?? null)
   }
 
   // ── tool calls, plans and the rest of the thread ─────────────────────────────────────────────
 
   toolCall(event: e.ToolCallUpdated): void {
-    const id = cutTo(event.tool_call_id, ID)
+    const id = cutTo(event.toolCallId, ID)
     const call = this.indexed<ToolCall>(event, `tool:${id}`, { ...newToolCall(), id })
     if (event.title !== undefined) this.put(call, 'title', event.title ?? '')
     if (event.kind !== undefined) call.kind = cutTo(event.kind || 'other', WORD)
@@ -380,10 +380,10 @@ class Step extends Thread {
     for (const item of event.more ?? []) this.more(call, item)
     if (event.locations !== undefined) this.putItems(call, 'locations', event.locations ?? [])
     if (event.name !== undefined) this.put(call, 'name', event.name)
-    if (event.raw_input !== undefined) this.put(call, 'raw_input', event.raw_input)
-    if (event.raw_output !== undefined) this.put(call, 'raw_output', event.raw_output)
+    if (event.rawInput !== undefined) this.put(call, 'rawInput', event.rawInput)
+    if (event.rawOutput !== undefined) this.put(call, 'rawOutput', event.rawOutput)
     if (event.cancellable !== undefined) call.cancellable = event.cancellable
-    if (event.forgets_meta) this.put(call, 'meta', null)
+    if (event.forgetsMeta) this.put(call, 'meta', null)
     if (event.meta != null) this.putMeta(call, event.meta)
     this.changed(call)
     this.forget()
@@ -418,11 +418,11 @@ class Step extends Thread {
 
   plan(event: e.PlanUpdated): void {
     const { places } = this.state
-    const id = cutTo(event.plan_id ?? '', ID)
+    const id = cutTo(event.planId ?? '', ID)
     const key = id ? `plan:${id}` : STEPS
     // A plan without an id is replaced in place until the user speaks again.
     if (!id && (places.get(key) ?? -1) < (places.get(LAST_USER) ?? -1)) places.delete(key)
-    const plan = this.indexed<PlanEntry>(event, key, { ...newPlanEntry(), plan_id: id })
+    const plan = this.indexed<PlanEntry>(event, key, { ...newPlanEntry(), planId: id })
     this.putItems(plan, 'steps', event.steps ?? [])
     this.put(plan, 'markdown', event.markdown ?? null)
     this.put(plan, 'uri', event.uri ?? null)
@@ -432,7 +432,7 @@ class Step extends Thread {
   }
 
   planRemoved(event: e.PlanRemoved): void {
-    const key = `plan:${cutTo(event.plan_id, ID)}`
+    const key = `plan:${cutTo(event.planId, ID)}`
     const plan = placed(this.state, key)
     this.state.places.delete(key)
     if (plan?.type !== 'plan') return
@@ -458,7 +458,7 @@ class Step extends Thread {
   }
 
   private compacting(event: e.CompactionUpdated | e.CompactionSummary): CompactionEntry {
-    const id = cutTo(event.compaction_id, ID)
+    const id = cutTo(event.compactionId, ID)
     const entry = this.indexed<CompactionEntry>(event, `compaction:${id}`, { ...newCompactionEntry(), id })
     this.changed(entry)
     return entry
@@ -466,10 +466,10 @@ class Step extends Thread {
 
   peerMessage(event: e.PeerMessageUpdated): void {
     const entry = this.peer(event)
-    if (event.sender_session_id !== undefined) this.put(entry, 'sender_session_id', event.sender_session_id)
-    if (event.recipient_session_id !== undefined) this.put(entry, 'recipient_session_id', event.recipient_session_id)
-    if (event.sender_message_id !== undefined) this.put(entry, 'sender_message_id', event.sender_message_id)
-    if (event.recipient_message_id !== undefined) this.put(entry, 'recipient_message_id', event.recipient_message_id)
+    if (event.senderSessionId !== undefined) this.put(entry, 'senderSessionId', event.senderSessionId)
+    if (event.recipientSessionId !== undefined) this.put(entry, 'recipientSessionId', event.recipientSessionId)
+    if (event.senderMessageId !== undefined) this.put(entry, 'senderMessageId', event.senderMessageId)
+    if (event.recipientMessageId !== undefined) this.put(entry, 'recipientMessageId', event.recipientMessageId)
     if (event.content !== undefined) this.putItems(entry, 'content', event.content ?? [])
     this.forget()
   }
@@ -481,7 +481,7 @@ class Step extends Thread {
   }
 
   private peer(event: e.PeerMessageUpdated | e.PeerMessageChunk): PeerMessageEntry {
-    const id = cutTo(event.message_id, ID)
+    const id = cutTo(event.messageId, ID)
     const entry = this.indexed<PeerMessageEntry>(event, `peer:${id}`, { ...newPeerMessageEntry(), id })
     this.changed(entry)
     return entry
@@ -490,17 +490,17 @@ class Step extends Thread {
   // ── terminals ────────────────────────────────────────────────────────────────────────────────
 
   terminalStarted(event: e.TerminalStarted): void {
-    const terminal = this.terminal(event.terminal_id)
+    const terminal = this.terminal(event.terminalId)
     terminal.argv = fitted(event.argv, this.limits.fact).kept
     terminal.cwd = fitted(event.cwd ?? '', this.limits.fact).kept
     terminal.command = fitted(event.command ?? '', this.limits.fact).kept
     terminal.cancellable = event.cancellable ?? false
     terminal.running = true
-    terminal.exit_code = terminal.signal = null
+    terminal.exitCode = terminal.signal = null
   }
 
   terminalOutput(event: e.TerminalOutput): void {
-    const terminal = this.terminal(event.terminal_id)
+    const terminal = this.terminal(event.terminalId)
     if (event.replaces) {
       // As if all output before were cut off, so that a screen that has drawn it starts over.
       terminal.dropped++
@@ -531,14 +531,14 @@ class Step extends Thread {
   }
 
   terminalExited(event: e.TerminalExited): void {
-    const terminal = this.terminal(event.terminal_id)
+    const terminal = this.terminal(event.terminalId)
     terminal.running = terminal.cancellable = false
-    terminal.exit_code = event.exit_code ?? null
+    terminal.exitCode = event.exitCode ?? null
     terminal.signal = event.signal == null ? null : cutTo(event.signal, WORD)
   }
 
   terminalReleased(event: e.TerminalReleased): void {
-    this.terminal(event.terminal_id).released = true
+    this.terminal(event.terminalId).released = true
   }
 
   private terminal(told: string): Terminal {

@@ -10,21 +10,23 @@ import { LAST_USER, PROMPT, keyOf } from './thread'
 
 type Told = Json & { entries?: Json[]; firstEntry?: number }
 
+/** What a state has as the server tells it. */
+const SAME = [
+  'title', 'agent', 'cwd', 'continuity', 'additionalDirectories', 'modes', 'configOptions', 'commands',
+  'usage', 'queue', 'lastSeq', 'updatedAt', 'activity', 'background',
+] as const satisfies readonly (keyof SessionState)[]
+
 export function hydrate(told: Told): SessionState {
   const state = newState()
-  state.entries_before = told.firstEntry ?? 0
-  Object.assign(state, pick(told, { title: 'title', agent: 'agent', cwd: 'cwd', continuity: 'continuity' }))
-  Object.assign(state, pick(told, {
-    agentSessionId: 'session_id', additionalDirectories: 'additional_directories', modes: 'modes',
-    configOptions: 'config_options', commands: 'commands', usage: 'usage', queue: 'queue',
-    lastSeq: 'last_seq', updatedAt: 'updated_at', activity: 'activity', background: 'background',
-  }))
+  state.entriesBefore = told.firstEntry ?? 0
+  if (told.agentSessionId != null) state.sessionId = String(told.agentSessionId)
+  for (const name of SAME) if (told[name] != null) Object.assign(state, { [name]: told[name] })
   state.open = told.status !== 'closed'
   state.entries = (told.entries ?? []).map(entryOf)
   state.turns = turnsOf(told)
   for (const pending of list(told.pending)) state.pending.set(String(pending.id), pendingOf(pending))
   for (const terminal of list(told.terminals)) state.terminals.set(String(terminal.id), terminalOf(terminal))
-  for (const child of list(told.subagents)) state.subagents.set(String(child.session_id), subagentOf(child))
+  for (const child of list(told.subagents)) state.subagents.set(String(child.sessionId), subagentOf(child))
   state.printed = [...state.terminals.values()].reduce((sum, { output }) => sum + output.length, 0)
   index(state)
   return state
@@ -33,12 +35,6 @@ export function hydrate(told: Told): SessionState {
 function list(value: unknown): Json[] {
   if (Array.isArray(value)) return value as Json[]
   return typeof value === 'object' && value !== null ? (Object.values(value) as Json[]) : []
-}
-
-function pick(from: Json, names: Record<string, string>): Json {
-  const found: Json = {}
-  for (const [theirs, ours] of Object.entries(names)) if (from[theirs] != null) found[ours] = from[theirs]
-  return found
 }
 
 function entryOf(told: Json): Entry {
@@ -73,7 +69,7 @@ function turnsOf(told: Told): TurnState[] {
 /** Of the turns before the last, those that did not end as they should. */
 function stoppedBefore(told: Told, last: Json): Json[] {
   const stopped = Object.entries((told.stopped ?? {}) as Record<string, string>)
-  return stopped.filter(([id]) => id !== last.id).map(([id, reason]) => ({ id, status: reason === 'cancelled' ? reason : 'completed', stop_reason: reason }))
+  return stopped.filter(([id]) => id !== last.id).map(([id, reason]) => ({ id, status: reason === 'cancelled' ? reason : 'completed', stopReason: reason }))
 }
 
 function pendingOf(told: Json): Pending {
@@ -97,7 +93,7 @@ export function index(state: SessionState): void {
   places.clear()
   state.size = 0
   state.entries.forEach((entry, at) => {
-    const place = state.entries_before + at
+    const place = state.entriesBefore + at
     state.size += ROW + entry.size
     if (entry.type === 'user') {
       places.set(LAST_USER, place)
@@ -110,5 +106,5 @@ export function index(state: SessionState): void {
 
 /** A prompt is the first entry of its turn. */
 function beginsTurn(entry: Entry, before: Entry | undefined): boolean {
-  return entry.turn_id !== null && entry.turn_id !== before?.turn_id
+  return entry.turnId !== null && entry.turnId !== before?.turnId
 }

@@ -1,6 +1,6 @@
 // Permission rules, and the reasons of decisions, in words.
 
-import type { Rule } from './generated/answers'
+import type { RuleFields as Rule } from './generated/answers'
 import type { Decision } from './generated/facts'
 import { baseName, moment, table } from './format'
 import { shellWords } from './safe_text'
@@ -15,7 +15,7 @@ const DOING = table<string>({
 
 /** What it speaks of, without its effect: the operation, and what it names. */
 export function subjectOf(rule: Rule): { operation: string; names: string[] } {
-  const command = rule.argv ? shellWords(rule.argv) : rule.argv_prefix ? `${shellWords(rule.argv_prefix)} …` : null
+  const command = rule.argv ? shellWords(rule.argv) : rule.argvPrefix ? `${shellWords(rule.argvPrefix)} …` : null
   const names = [command, rule.cwd == null ? null : `in ${rule.cwd}`, rule.path, rule.host, rule.tool].filter((part): part is string => part != null)
   return { operation: rule.operation ?? 'anything', names }
 }
@@ -58,5 +58,5 @@ export function scopeWords(rule: Rule): string {
 }
 
 export function expiryWords(rule: Rule): string {
-  return rule.expires_at == null ? '' : `until ${moment(rule.expires_at)}`
+  return rule.expiresAt == null ? '' : `until ${moment(rule.expiresAt)}`
 }

@@ -35,7 +35,7 @@ export type Terminal = Omit<g.Terminal, 'pieces' | 'size'> & Drawn & { output: s
 type Keyed = 'entries' | 'terminals' | 'pending' | 'subagents' | 'places'
 
 export interface SessionState extends Omit<g.SessionState, Keyed> {
-  /** The newest; `entries_before` older ones are not here. */
+  /** The newest; `entriesBefore` older ones are not here. */
   entries: Entry[]
   terminals: Map<string, Terminal>
   pending: Map<string, g.Pending>
@@ -60,13 +60,13 @@ export const isOver = (status: g.TurnStatus): status is g.Ending => ENDINGS.has(
 
 /** The entry that `places` has under this key, if it is here. */
 export function placed(state: SessionState, key: string): Entry | undefined {
-  const place = (state.places.get(key) ?? -1) - state.entries_before
+  const place = (state.places.get(key) ?? -1) - state.entriesBefore
   return place < 0 ? undefined : state.entries[place]
 }
 
 /** How many entries the whole thread has. */
 export function entryCount(state: SessionState): number {
-  return state.entries_before + state.entries.length
+  return state.entriesBefore + state.entries.length
 }
 
 /** The turn that runs now, if one does. */
@@ -146,5 +146,5 @@ export function entryText(entry: Entry): string {
 
 function toolText(item: ToolContent): string {
   if (item.type === 'content') return textOf(item.content)
-  return item.type === 'diff' ? `${item.path}\n${item.new_text}` : ''
+  return item.type === 'diff' ? `${item.path}\n${item.newText}` : ''
 }

@@ -24,7 +24,7 @@ export const STEPS = 'steps'
 
 type Indexed = ToolCall | PlanEntry | CompactionEntry | PeerMessageEntry
 /** An entry before it has a place in the thread. */
-type New<T extends Entry> = T extends Entry ? Omit<T, 'seq' | 'at' | 'turn_id' | 'version' | 'size' | 'cut'> : never
+type New<T extends Entry> = T extends Entry ? Omit<T, 'seq' | 'at' | 'turnId' | 'version' | 'size' | 'cut'> : never
 
 export class Thread {
   constructor(
@@ -47,7 +47,7 @@ export class Thread {
   protected append<T extends Entry>(event: Event, fields: New<T>, size = 0): T {
     const { state } = this
     const turn = event.replay ? null : runningTurn(state)
-    const stamp = { seq: event.seq ?? 0, at: event.at ?? 0, turn_id: turn?.id ?? null, version: 0, size, cut: 0 }
+    const stamp = { seq: event.seq ?? 0, at: event.at ?? 0, turnId: turn?.id ?? null, version: 0, size, cut: 0 }
     const entry = { ...fields, ...stamp } as unknown as T
     if (entry.type === 'user') state.places.set(LAST_USER, entryCount(state))
     state.entries.push(entry)
@@ -114,13 +114,13 @@ export class Thread {
       if (entry === undefined || (!urgent && turn !== null && isUnderWay(entry, turn))) break
       size -= ROW + entry.size
       const key = keyOf(entry)
-      if (key !== null && state.places.get(key) === state.entries_before + gone) state.places.delete(key)
+      if (key !== null && state.places.get(key) === state.entriesBefore + gone) state.places.delete(key)
       count--
       gone++
     }
     if (gone === 0) return
     state.entries.splice(0, gone)
-    state.entries_before += gone
+    state.entriesBefore += gone
     state.size = size
     this.changes.appended = true
   }
@@ -137,14 +137,14 @@ export class Thread {
     const { entries } = this.state
     for (let at = entries.length - 1; at >= 0; at--) {
       const entry = entries[at]
-      if (entry === undefined || entry.turn_id !== turnId) return
+      if (entry === undefined || entry.turnId !== turnId) return
       yield entry
     }
   }
 }
 
 function isUnderWay(entry: Entry, turnId: string): boolean {
-  if (entry.turn_id !== turnId || (entry.type !== 'tool_call' && entry.type !== 'compaction')) return false
+  if (entry.turnId !== turnId || (entry.type !== 'tool_call' && entry.type !== 'compaction')) return false
   return OPEN_STATUSES.has(entry.status)
 }
 
@@ -154,10 +154,10 @@ export function keyOf(entry: Entry): string | null {
     case 'tool_call': return `tool:${entry.id}`
     case 'compaction': return `compaction:${entry.id}`
     case 'peer_message': return `peer:${entry.id}`
-    case 'plan': return entry.plan_id ? `plan:${entry.plan_id}` : STEPS
+    case 'plan': return entry.planId ? `plan:${entry.planId}` : STEPS
     case 'user':
     case 'agent':
-    case 'thought': return entry.message_id === null ? null : `${entry.type}:${entry.message_id}`
+    case 'thought': return entry.messageId === null ? null : `${entry.type}:${entry.messageId}`
     default: return null
   }
 }

@@ -62,7 +62,7 @@ export class LiveSession {
 
   /** How many entries there are before `state.entries[0]`. */
   get first(): number {
-    return this.state.entries_before
+    return this.state.entriesBefore
   }
 
   /** Whether there are older entries, and room for them. */
@@ -157,9 +157,9 @@ export class LiveSession {
   /** False when others came first: the older part loads on its own, or when a person scrolls back. */
   private prepend(older: Entry[], first: number): boolean {
     const { state } = this
-    if (first + older.length !== state.entries_before) return false
+    if (first + older.length !== state.entriesBefore) return false
     state.entries = older.concat(state.entries)
-    state.entries_before = first
+    state.entriesBefore = first
     index(state)
     this.thread.emit()
     return true
@@ -192,9 +192,9 @@ export class LiveSession {
     const frames = this.waiting
     this.waiting = []
     for (const [at, frame] of frames.entries()) {
-      if (frame.seq <= this.state.last_seq) continue
+      if (frame.seq <= this.state.lastSeq) continue
       // Something is missing, or a joined frame begins with what is known: the events say it one by one.
-      if (frame.from !== this.state.last_seq + 1) {
+      if (frame.from !== this.state.lastSeq + 1) {
         this.waiting = frames.slice(at)
         void this.fillGap()
         break
@@ -231,7 +231,7 @@ export class LiveSession {
     if (this.filling !== null && !restart) return
     const { state } = this
     const question = this.filling = {}
-    const told = await sessions.events(this.id, state.last_seq, PAGE).catch(failureOf)
+    const told = await sessions.events(this.id, state.lastSeq, PAGE).catch(failureOf)
     if (question !== this.filling) return
     this.filling = null
     // What they would follow was replaced meanwhile: look again at what waits.
@@ -241,9 +241,9 @@ export class LiveSession {
       return
     }
     const changes = new Changes()
-    for (const event of told.events) if ((event.seq ?? 0) > state.last_seq) reduce(state, event, changes, this.limits)
+    for (const event of told.events) if ((event.seq ?? 0) > state.lastSeq) reduce(state, event, changes, this.limits)
     this.tell(changes)
-    if (told.events.length && state.last_seq < told.last) void this.fillGap()
+    if (told.events.length && state.lastSeq < told.last) void this.fillGap()
     else if (told.events.length) this.schedule()
     else if (this.waiting.length) setTimeout(() => this.schedule(), RETRY_MS)
   }

@@ -226,7 +226,7 @@ class Store {
   }
 
   see(id: string): void {
-    const seq = Math.max(this.summaries.get(id)?.lastSeq ?? 0, this.live.get(id)?.state.last_seq ?? 0)
+    const seq = Math.max(this.summaries.get(id)?.lastSeq ?? 0, this.live.get(id)?.state.lastSeq ?? 0)
     if (seq > (this.seen[id] ?? 0)) this.saw({ [id]: seq })
   }
 

@@ -98,12 +98,12 @@ export class StreamReader {
   }
 }
 
-type Numbered = Event & { first_seq?: number }
+type Numbered = Event & { firstSeq?: number }
 
 function decode(data: string, position: string): Frame {
   const { sessionId, event } = JSON.parse(data) as { sessionId: string; event: Numbered }
   const seq = event.seq ?? 0
-  return { position, session: sessionId, seq, from: event.first_seq ?? seq, event }
+  return { position, session: sessionId, seq, from: event.firstSeq ?? seq, event }
 }
 
 export function pause(milliseconds: number): Promise<void> {

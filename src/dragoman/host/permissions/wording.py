@@ -17,7 +17,7 @@ from dragoman.host.permissions.always_rules import Answer, NoRule, Option, choos
 from dragoman.host.permissions.questions import PermissionRequest
 from dragoman.host.rules.access import Access
 from dragoman.host.rules.policy import PolicyDecision
-from dragoman.host.rules.rule import Rule, Scope
+from dragoman.host.rules.rule import Rule, RuleFields, Scope
 from dragoman.session import events as e
 from dragoman.session import facts
 from dragoman.session.facts import PermissionOption
@@ -74,7 +74,7 @@ def answered(
 
 
 def decision_words(decision: PolicyDecision) -> facts.Decision:
-    rule = None if decision.rule is None else msgspec.to_builtins(decision.rule)
+    rule = None if decision.rule is None else msgspec.to_builtins(RuleFields.of(decision.rule))
     return facts.Decision(decision.effect, decision.reason, rule, by="rule")
 
 

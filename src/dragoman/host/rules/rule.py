@@ -67,6 +67,19 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return " ".join(filter(None, (self.source, self.id))) or "a rule"
 
 
+class RuleFields(Rule, frozen=True, rename="camel"):
+    """A rule whose keys are spelled as those of all other JSON. In a file of rules, and in the
+    store, they are spelled as in `Rule`: what was stored must never be read as a rule without its
+    conditions."""
+
+    argv_prefix: tuple[str, ...] | None = None
+    expires_at: float | None = None
+
+    @staticmethod
+    def of(rule: Rule) -> RuleFields:
+        return RuleFields(**msgspec.structs.asdict(rule))
+
+
 YOUR_ANSWER = "your answer"
 """The source of rules that were made from answers."""
 _TEXTS = ("agent", "path", "cwd", "host", "tool", "session", "project", "id", "source")

@@ -5,7 +5,11 @@ One process takes the steps, the others wait for it.
 
 from __future__ import annotations
 
-from dragoman.errors import StoreError
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from dragoman.errors import StoreAway, StoreError
+from dragoman.store.earlier_format import IN_USE, current_command, current_event
 from dragoman.store.postgres.database import SCHEMA, Database
 
 _FIRST = """
@@ -132,7 +136,61 @@ ALTER TABLE sessions ADD COLUMN copied_at bigint;
 CREATE INDEX copies ON sessions ((copied_at + copied)) WHERE copied > 0 AND NOT deleted;
 """
 
-STEPS = (_FIRST, _IMPORTS, _OFFERS, _HOMES_OF_RULES, _COPIES)
+# Readers are not held up.
+_ALONE = "LOCK TABLE events, commands, leases, hosts IN EXCLUSIVE MODE"
+_AT_WORK = """
+SELECT 1 FROM owners o WHERE o.expires_at > now() AND (
+    EXISTS (SELECT 1 FROM leases l WHERE l.owner_id = o.id)
+    OR EXISTS (SELECT 1 FROM hosts h WHERE h.id = o.id AND h.expires_at > to_timestamp(0))
+)
+"""
+_PORTION_BYTES = 4 * 1024 * 1024
+_PORTION = """
+SELECT session, seq, body FROM (
+    SELECT *, sum(octet_length(body)) OVER (ORDER BY session, seq) AS size,
+        row_number() OVER (ORDER BY session, seq) AS number
+    FROM (
+        SELECT session, seq, body FROM events WHERE (session, seq) > (%s, %s)
+        ORDER BY session, seq LIMIT 2000
+    ) AS found
+) AS measured WHERE size <= %s OR number = 1 ORDER BY session, seq
+"""
+_REPLACE = """
+UPDATE events SET body = given.body
+FROM unnest(%s::bigint[], %s::bigint[], %s::bytea[]) AS given (session, seq, body)
+WHERE events.session = given.session AND events.seq = given.seq
+"""
+
+
+async def _camel_case(db: Database) -> None:
+    """Rename the keys in events and waiting commands, a portion at a time. Snapshots are made from
+    events, so they are only dropped.
+
+    A process of an earlier version would continue to write the former keys: it has to be gone.
+    """
+    await db.run(_ALONE)
+    if await db.row(_AT_WORK) is not None:
+        raise StoreAway(db.place, IN_USE)
+    await db.run("DELETE FROM snapshots")
+    session, seq = -1, 0
+    while some := await db.rows(_PORTION, (session, seq, _PORTION_BYTES)):
+        changed = [(*at, now) for *at, body in some if (now := current_event(body)) != body]
+        if changed:
+            await db.run(_REPLACE, [list(column) for column in zip(*changed, strict=True)])
+        session, seq, _ = some[-1]
+    for number, body in await db.rows("SELECT id, body FROM commands WHERE body IS NOT NULL"):
+        await db.run("UPDATE commands SET body = %s WHERE id = %s", (current_command(body), number))
+
+
+Step: TypeAlias = str | Callable[[Database], Awaitable[None]]
+STEPS: tuple[Step, ...] = (
+    _FIRST,
+    _IMPORTS,
+    _OFFERS,
+    _HOMES_OF_RULES,
+    _COPIES,
+    _camel_case,
+)
 
 # A process that waits here waits for the steps of another, which may take long.
 _LOCK = """
@@ -165,7 +223,7 @@ async def _take_steps(db: Database, seen: int) -> None:
     if not seen:
         await db.run(_MAKE_SCHEMA)
     for step in STEPS[seen:]:
-        await db.run(step)
+        await (db.run(step) if isinstance(step, str) else step(db))
     await db.run("UPDATE steps SET taken = %s", (len(STEPS),))
 
 

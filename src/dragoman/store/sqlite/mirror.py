@@ -21,7 +21,15 @@ import msgspec
 
 from dragoman.data_directory import make_private
 from dragoman.errors import DragomanError, StoreError
-from dragoman.store.mirror_lines import event_lines, header_line, is_header, last_seq_of
+from dragoman.store.mirror_lines import (
+    VERSION,
+    event_lines,
+    header_line,
+    is_header,
+    last_seq_of,
+    read_body,
+    version_of,
+)
 from dragoman.store.records import Batch, SessionRecord
 from dragoman.store.sqlite import sessions
 from dragoman.store.sqlite.database import Database
@@ -147,6 +155,8 @@ DIRECTORY = "sessions"
 _SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _FLAGS: int = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | _SAFELY
 _PIECE = 1024 * 1024
+_BEGINNING = 64
+"""Bytes of a header that have its version."""
 _PAGE = 2000
 _MAX_FRESH = 2 * 1024 * 1024
 _TRIES = 100
@@ -167,6 +177,10 @@ class _Known:
 
 class _Disagrees(Exception):
     """The file says something else than the rows."""
+
+
+class _Outdated(Exception):
+    """The file has nothing that the rows do not have, in an earlier format."""
 
 
 def mirror_path(directory: Path, session_id: str) -> Path:
@@ -284,10 +298,12 @@ class MirrorFile:
                 known = _examined(file, status, rows)
         except _Disagrees:
             logger.warning("%s did not match the database and was rewritten", self._path)
-            return self._written_anew(rows)
+            return self._rewritten(rows, keep=True)
+        except _Outdated:
+            return self._rewritten(rows, keep=False)
         return _extended(file, known, rows, fresh)
 
-    def _written_anew(self, rows: _Rows) -> _Known:
+    def _rewritten(self, rows: _Rows, *, keep: bool) -> _Known:
         temporary = Path(f"{self._path}.new")
         with suppress(FileNotFoundError):
             temporary.unlink()
@@ -295,8 +311,9 @@ class MirrorFile:
         try:
             known = _extended(file, _Known(os.fstat(file).st_ino, 0, 0), rows)
             os.fsync(file)
-            # What the old one had beyond the rows may be all that is left of it.
-            os.replace(self._path, f"{self._path}.old")
+            if keep:
+                # What the old one had beyond the rows may be all that is left of it.
+                os.replace(self._path, f"{self._path}.old")
             os.replace(temporary, self._path)
         finally:
             os.close(file)
@@ -335,15 +352,21 @@ def _examined(file: int, status: os.stat_result, rows: _Rows) -> _Known:
     line, end = last_line(file, status.st_size)
     if end < status.st_size:
         os.ftruncate(file, end)
-    return _Known(status.st_ino, end, _agreed(line, rows) if line else 0)
+    if not line:
+        return _Known(status.st_ino, end, 0)
+    version = version_of(os.pread(file, _BEGINNING, 0))
+    seq = _agreed(line, version, rows)
+    if version < VERSION:
+        raise _Outdated
+    return _Known(status.st_ino, end, seq)
 
 
-def _agreed(line: bytes, rows: _Rows) -> int:
+def _agreed(line: bytes, version: int, rows: _Rows) -> int:
     """Up to which event a file goes whose last line is this one."""
     seq = last_seq_of(line)
     if seq is None or seq > rows.record.last_seq:
         raise _Disagrees
-    if not is_header(line) and rows.line(seq) != line + b"\n":
+    if not is_header(line) and rows.line(seq) != event_lines([read_body(line, version)]):
         raise _Disagrees
     return seq
 

@@ -20,7 +20,15 @@ import msgspec
 
 from dragoman.errors import NameTaken, StoreError
 from dragoman.host.rules.rule import Rule
-from dragoman.store.mirror_lines import is_header, is_json, last_seq_of, read_header
+from dragoman.store.earlier_format import current_event
+from dragoman.store.mirror_lines import (
+    VERSION,
+    header_version,
+    is_json,
+    last_seq_of,
+    read_body,
+    read_header,
+)
 from dragoman.store.records import SessionChange, SessionRecord, readable_events, status_at_rest
 from dragoman.store.search_texts import Texts
 from dragoman.store.sqlite import sessions
@@ -28,7 +36,7 @@ from dragoman.store.sqlite.database import FILE_NAME, Database, lost, prepare
 from dragoman.store.sqlite.events import add_events, add_said
 from dragoman.store.sqlite.mirror import all_mirrors
 from dragoman.store.sqlite.rules import ADD_RULE
-from dragoman.store.sqlite.tables import has_tables, migrate
+from dragoman.store.sqlite.tables import has_tables, is_earlier, migrate
 
 if sys.platform != "win32":
     import fcntl
@@ -196,13 +204,17 @@ def from_mirror(db: Database, file: Path) -> Remains:
 
 
 def _bodies(lines: Iterable[bytes], remains: Remains) -> Iterator[bytes]:
-    expected = 1
+    expected, written = 1, VERSION
     for number, line in enumerate(lines, 1):
         body = line.rstrip(b"\n")
         if not line.endswith(b"\n") or not is_json(body):
             remains.remarks.append(f"its mirror is torn at line {number}")
             return
-        if is_header(body):
+        if (version := header_version(body)) is not None:
+            if version > VERSION:
+                remains.remarks.append("its mirror was written by a later version of Dragoman")
+                return
+            written = version
             with suppress(msgspec.DecodeError):
                 remains.record = read_header(body).session
             continue
@@ -212,7 +224,7 @@ def _bodies(lines: Iterable[bytes], remains: Remains) -> Iterator[bytes]:
             return
         if seq == expected:
             expected += 1
-            yield body
+            yield read_body(body, written)
 
 
 def from_database(damaged: Database, db: Database, remarks: list[str]) -> Iterator[Remains]:
@@ -252,8 +264,9 @@ def _rows(damaged: Database, key: int, remains: Remains) -> list[bytes]:
     ):
         remains.remarks.append("some of its events could not be read")
     bodies: list[bytes] = []
+    now = current_event if is_earlier(damaged) else bytes
     while isinstance(body := found.get(remains.seq + len(bodies) + 1), bytes):
-        bodies.append(body)
+        bodies.append(now(body))
     if len(bodies) < len(found):
         remains.remarks.append(f"there is a gap after event {remains.seq + len(bodies)}")
     return bodies

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
-from dragoman.errors import StoreError
+from dragoman.errors import StoreAway, StoreError
+from dragoman.store.earlier_format import IN_USE, current_command, current_event
 from dragoman.store.sqlite.database import Database
+from dragoman.store.sqlite.sessions import PORTION_ROWS, portion
 
 _FIRST = """
 CREATE TABLE sessions (
@@ -127,7 +130,39 @@ ALTER TABLE sessions ADD COLUMN copied_at INTEGER;
 CREATE INDEX copies ON sessions (copied_at + copied) WHERE copied > 0 AND NOT deleted;
 """
 
-STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS, _IMPORTS, _OFFERS, _COPIES)
+_AT_WORK = """
+SELECT 1 FROM leases WHERE owner_id IS NOT NULL AND expires_at > ?1
+UNION ALL SELECT 1 FROM hosts WHERE expires_at > ?1 LIMIT 1
+"""
+_WEIGH = f"""
+SELECT position, octet_length(body) FROM events WHERE position > ?
+ORDER BY position LIMIT {PORTION_ROWS}
+"""
+_BODIES = "SELECT position, body FROM events WHERE position BETWEEN ? AND ?"
+_COMMANDS = "SELECT id, body FROM commands WHERE body IS NOT NULL"
+
+
+def _camel_case(db: Database) -> None:
+    """Rename the keys in events and waiting commands, a portion at a time. Snapshots are made from
+    events, so they are only dropped.
+
+    A process of an earlier version would continue to write the former keys: it has to be gone.
+    """
+    if db.row(_AT_WORK, (time.time(),)) is not None:
+        raise StoreAway(db.place, IN_USE)
+    db.run("DELETE FROM snapshots")
+    after = 0
+    while some := portion(db, db.each(_WEIGH, (after,))):
+        for position, body in db.rows(_BODIES, (some[0], some[-1])):
+            if (now := current_event(body)) != body:
+                db.run("UPDATE events SET body = ? WHERE position = ?", (now, position))
+        after = some[-1]
+    for number, body in db.rows(_COMMANDS):
+        db.run("UPDATE commands SET body = ? WHERE id = ?", (current_command(body), number))
+
+
+STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS, _IMPORTS, _OFFERS, _COPIES, _camel_case)
+_CAMEL_CASE = STEPS.index(_camel_case) + 1
 
 
 def migrate(db: Database, before_first: Callable[[], None] | None = None) -> None:
@@ -155,12 +190,17 @@ def has_tables(db: Database) -> bool:
     return db.row("SELECT 1 FROM sqlite_schema LIMIT 1") is not None
 
 
+def is_earlier(db: Database) -> bool:
+    """Whether its events are in the format before this one."""
+    return _version(db) < _CAMEL_CASE
+
+
 def _take_steps(db: Database) -> None:
     seen = _version(db)
     if seen > len(STEPS):
         raise StoreError(db.place, f"it was written by a later version of Dragoman (step {seen})")
     for step in STEPS[seen:]:
-        db.run(step)
+        db.run(step) if isinstance(step, str) else step(db)
     db.run(f"PRAGMA user_version = {len(STEPS)}")
 
 

@@ -11,6 +11,7 @@ from dragoman.agents.listing import list_agents
 from dragoman.client.capabilities import AuthMethod
 from dragoman.errors import UnknownAgent, Unsupported
 from dragoman.host.forms.elicitation import ElicitationAnswer
+from dragoman.host.rules.rule import RuleFields
 from dragoman.store.records import SessionFilter, utc
 from dragoman.transport.stdio import AgentCommand
 from dragoman.web.api.sessions import summary, summary_of
@@ -178,7 +179,7 @@ async def policies(server: Server) -> RuleList:
         policies=[
             RuleShape(
                 id=each.rule.id,
-                rule=each.rule,
+                rule=RuleFields.of(each.rule),
                 created_at=utc(each.created_at),
                 used_at=None if each.used_at is None else utc(each.used_at),
                 here=each.here,
@@ -186,7 +187,7 @@ async def policies(server: Server) -> RuleList:
             )
             for each in stored
         ],
-        given=tuple(server.given),
+        given=tuple(map(RuleFields.of, server.given)),
     )
 
 

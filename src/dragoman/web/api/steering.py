@@ -117,7 +117,7 @@ async def _answered(
 
 
 async def _was_asked(server: Server, session_id: str, request_id: str, kind: str) -> bool:
-    wanted = b'"request_id":%b' % msgspec.json.encode(request_id)
+    wanted = b'"requestId":%b' % msgspec.json.encode(request_id)
     async for event in events_of_types(server.hub.store, session_id, (f"{kind}_requested",)):
         if wanted in event.body:
             return True

@@ -30,9 +30,8 @@ _CHAT: Json = {
 }
 """The one body that is JSON and is not decoded by the table."""
 _DESCRIPTION = (
-    "Sessions with coding agents that speak ACP. What comes from a session itself (events, "
-    "entries, pending questions, options, content) is in snake_case, everything around it in "
-    "camelCase."
+    "Sessions with coding agents that speak ACP. Keys are in camelCase; what an agent sends is "
+    "passed on as it is."
 )
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.agents.doctor.report import Grade, Report
 from dragoman.agents.listing import ListedAgent
-from dragoman.host.rules.rule import Rule
+from dragoman.host.rules.rule import RuleFields
 from dragoman.ui_stream import UIMessage
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=500)]
@@ -108,7 +108,7 @@ class RuleShape(Shape):
     alone, or where that is null nowhere, since its host is not known."""
 
     id: str
-    rule: Rule
+    rule: RuleFields
     created_at: datetime
     used_at: datetime | None
     here: bool
@@ -120,7 +120,7 @@ class RuleList(Shape, omit_defaults=True):
     stops; their `source` is a flag or a file of rules."""
 
     policies: list[RuleShape]
-    given: tuple[Rule, ...] = ()
+    given: tuple[RuleFields, ...] = ()
 
 
 class ChatQuery(Shape):

@@ -70,7 +70,7 @@ def frames(events: Iterable[StoredEvent], scope: Scope) -> Iterator[bytes]:
 
 def joined_frames(events: Sequence[StoredEvent], scope: Scope) -> Iterator[bytes]:
     """The same, pieces of one text joined: such a frame has the id of the last and in its event
-    the `first_seq`."""
+    the `firstSeq`."""
     for run in _of_one_session(events):
         by_seq = {event.seq: event for event in run}
         for joined in coalesce(decode_events(run)):
@@ -79,7 +79,7 @@ def joined_frames(events: Sequence[StoredEvent], scope: Scope) -> Iterator[bytes
                 yield _frame(last, last.body, scope)
             else:
                 body = encode_event(joined.event)
-                yield _frame(last, b'{"first_seq":%d,%b' % (joined.first_seq, body[1:]), scope)
+                yield _frame(last, b'{"firstSeq":%d,%b' % (joined.first_seq, body[1:]), scope)
 
 
 def _of_one_session(events: Sequence[StoredEvent]) -> Iterator[list[StoredEvent]]:

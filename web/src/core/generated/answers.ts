@@ -49,13 +49,14 @@ export interface HostShape {
   seenAt: string
 }
 
-export interface Rule {
+export interface RuleFields {
+  argvPrefix?: string[] | null
+  expiresAt?: number | null
   effect: 'allow' | 'ask' | 'deny'
   operation?: 'read' | 'write' | 'execute' | 'fetch' | 'mcp' | 'other' | null
   agent?: string | null
   path?: string | null
   argv?: string[] | null
-  argv_prefix?: string[] | null
   cwd?: string | null
   host?: string | null
   tool?: string | null
@@ -63,14 +64,13 @@ export interface Rule {
   scope?: 'once' | 'session' | 'project' | 'user'
   session?: string | null
   project?: string | null
-  expires_at?: number | null
   id?: string
   source?: string
 }
 
 export interface RuleShape {
   id: string
-  rule: Rule
+  rule: RuleFields
   createdAt: string
   usedAt: string | null
   here: boolean
@@ -79,7 +79,7 @@ export interface RuleShape {
 
 export interface RuleList {
   policies: RuleShape[]
-  given?: Rule[]
+  given?: RuleFields[]
 }
 
 export interface ListedAgent {

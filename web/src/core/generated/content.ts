@@ -15,21 +15,21 @@ export interface Text extends Part {
 export interface Image extends Part {
   type: 'image'
   data: string
-  mime_type: string
+  mimeType: string
   uri?: string | null
 }
 
 export interface Audio extends Part {
   type: 'audio'
   data: string
-  mime_type: string
+  mimeType: string
 }
 
 export interface ResourceLink extends Part {
   type: 'resource_link'
   uri: string
   name: string
-  mime_type?: string | null
+  mimeType?: string | null
   title?: string | null
   description?: string | null
   size?: number | null
@@ -40,8 +40,8 @@ export interface Resource extends Part {
   uri: string
   content?: string | null
   blob?: string | null
-  mime_type?: string | null
-  resource_meta?: Json | null
+  mimeType?: string | null
+  resourceMeta?: Json | null
 }
 
 export interface UnknownContent extends Part {
@@ -59,20 +59,20 @@ export interface ContentItem {
 export interface Diff {
   type: 'diff'
   path: string
-  new_text: string
-  old_text?: string | null
+  newText: string
+  oldText?: string | null
   meta?: Json | null
   operation?: string | null
-  old_path?: string | null
+  oldPath?: string | null
   patch?: string | null
-  file_type?: string | null
-  mime_type?: string | null
+  fileType?: string | null
+  mimeType?: string | null
   replaces?: string | null
 }
 
 export interface TerminalItem {
   type: 'terminal'
-  terminal_id: string
+  terminalId: string
   meta?: Json | null
 }
 

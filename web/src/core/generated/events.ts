@@ -17,10 +17,10 @@ export interface FromAgent extends Recorded {}
 
 export interface SessionOpened extends Recorded {
   type: 'session_opened'
-  session_id: string
+  sessionId: string
   cwd: string
   continuity: Continuity
-  additional_directories?: string[]
+  additionalDirectories?: string[]
   agent?: string
 }
 
@@ -31,19 +31,19 @@ export interface SessionClosed extends Recorded {
 
 export interface TurnStarted extends Recorded {
   type: 'turn_started'
-  turn_id: string
+  turnId: string
   content: Content[]
 }
 
 export interface TurnCancelling extends Recorded {
   type: 'turn_cancelling'
-  turn_id: string
+  turnId: string
 }
 
 export interface TurnEnded extends Recorded {
   type: 'turn_ended'
-  turn_id: string
-  stop_reason?: string | null
+  turnId: string
+  stopReason?: string | null
   usage?: TokenUsage | null
   error?: string | null
   interrupted?: boolean
@@ -51,7 +51,7 @@ export interface TurnEnded extends Recorded {
 
 export interface Message extends FromAgent {
   content: Content
-  message_id?: string | null
+  messageId?: string | null
   replaces?: boolean
 }
 
@@ -69,31 +69,31 @@ export interface AgentThought extends Message {
 
 export interface ToolCallUpdated extends FromAgent {
   type: 'tool_call'
-  tool_call_id: string
+  toolCallId: string
   title?: string | null
   name?: string | null
   kind?: string | null
   status?: string | null
   content?: ToolContent[] | null
   locations?: Location[] | null
-  raw_input?: unknown
-  raw_output?: unknown
+  rawInput?: unknown
+  rawOutput?: unknown
   more?: ToolContent[]
   cancellable?: boolean
-  forgets_meta?: boolean
+  forgetsMeta?: boolean
 }
 
 export interface PlanUpdated extends FromAgent {
   type: 'plan'
   steps?: PlanStep[]
-  plan_id?: string
+  planId?: string
   markdown?: string | null
   uri?: string | null
 }
 
 export interface PlanRemoved extends FromAgent {
   type: 'plan_removed'
-  plan_id: string
+  planId: string
 }
 
 export interface CommandsChanged extends FromAgent {
@@ -103,7 +103,7 @@ export interface CommandsChanged extends FromAgent {
 
 export interface ModeChanged extends FromAgent {
   type: 'mode'
-  mode_id: string
+  modeId: string
   available?: Mode[] | null
 }
 
@@ -115,7 +115,7 @@ export interface ConfigChanged extends FromAgent {
 export interface InfoChanged extends FromAgent {
   type: 'info'
   title?: string | null
-  updated_at?: string | null
+  updatedAt?: string | null
 }
 
 export interface UsageChanged extends FromAgent {
@@ -135,7 +135,7 @@ export interface Notice extends Recorded {
 
 export interface CompactionUpdated extends FromAgent {
   type: 'compaction'
-  compaction_id: string
+  compactionId: string
   status: string
   summary?: Content[] | null
   error?: string | null
@@ -143,34 +143,34 @@ export interface CompactionUpdated extends FromAgent {
 
 export interface CompactionSummary extends FromAgent {
   type: 'compaction_summary'
-  compaction_id: string
+  compactionId: string
   content: Content
 }
 
 export interface SubagentUpdated extends FromAgent {
   type: 'subagent'
-  session_id: string
+  sessionId: string
   title?: string | null
   description?: string | null
   state?: SubagentState | null
   cwd?: string | null
-  additional_directories?: string[] | null
+  additionalDirectories?: string[] | null
   capabilities?: Json | null
 }
 
 export interface PeerMessageUpdated extends FromAgent {
   type: 'peer_message'
-  message_id: string
-  sender_session_id?: string | null
-  recipient_session_id?: string | null
-  sender_message_id?: string | null
-  recipient_message_id?: string | null
+  messageId: string
+  senderSessionId?: string | null
+  recipientSessionId?: string | null
+  senderMessageId?: string | null
+  recipientMessageId?: string | null
   content?: Content[] | null
 }
 
 export interface PeerMessageChunk extends FromAgent {
   type: 'peer_message_chunk'
-  message_id: string
+  messageId: string
   content: Content
 }
 
@@ -188,10 +188,10 @@ export interface UnknownUpdate extends FromAgent {
 
 export interface PermissionRequested {
   type: 'permission_requested'
-  request_id: string
+  requestId: string
   options: PermissionOption[]
   title?: string
-  tool_call_id?: string | null
+  toolCallId?: string | null
   operation?: string
   paths?: string[]
   argv?: string[] | null
@@ -210,8 +210,8 @@ export interface PermissionRequested {
 
 export interface PermissionSettled extends Recorded {
   type: 'permission_settled'
-  request_id: string
-  option_id: string | null
+  requestId: string
+  optionId: string | null
   decision: Decision
 }
 
@@ -222,19 +222,19 @@ export interface AccessDecided extends Recorded {
   paths?: string[]
   argv?: string[] | null
   title?: string
-  tool_call_id?: string | null
-  option_id?: string | null
+  toolCallId?: string | null
+  optionId?: string | null
 }
 
 export interface ElicitationRequested {
   type: 'elicitation_requested'
-  request_id: string
+  requestId: string
   message: string
   mode: string
   schema?: Json | null
   url?: string | null
-  elicitation_id?: string | null
-  tool_call_id?: string | null
+  elicitationId?: string | null
+  toolCallId?: string | null
   seq?: number
   at?: number
   replay?: boolean
@@ -243,13 +243,13 @@ export interface ElicitationRequested {
 
 export interface ElicitationSettled extends Recorded {
   type: 'elicitation_settled'
-  request_id: string
+  requestId: string
   action: string
 }
 
 export interface TerminalStarted extends Recorded {
   type: 'terminal_started'
-  terminal_id: string
+  terminalId: string
   argv: string[]
   cwd?: string
   command?: string
@@ -258,21 +258,21 @@ export interface TerminalStarted extends Recorded {
 
 export interface TerminalOutput extends Recorded {
   type: 'terminal_output'
-  terminal_id: string
+  terminalId: string
   data: string
   replaces?: boolean
 }
 
 export interface TerminalExited extends Recorded {
   type: 'terminal_exited'
-  terminal_id: string
-  exit_code?: number | null
+  terminalId: string
+  exitCode?: number | null
   signal?: string | null
 }
 
 export interface TerminalReleased extends Recorded {
   type: 'terminal_released'
-  terminal_id: string
+  terminalId: string
 }
 
 export interface FileWritten extends Recorded {
@@ -287,18 +287,18 @@ export interface FileWritten extends Recorded {
 export interface FileReverted extends Recorded {
   type: 'file_reverted'
   path: string
-  turn_id?: string | null
+  turnId?: string | null
 }
 
 export interface PromptQueued extends Recorded {
   type: 'prompt_queued'
-  queue_id: string
+  queueId: string
   content: Content[]
 }
 
 export interface PromptUnqueued extends Recorded {
   type: 'prompt_unqueued'
-  queue_id: string
+  queueId: string
   dropped?: boolean
 }
 

@@ -67,8 +67,8 @@ export interface TokenUsage extends Fact {
   input: number
   output: number
   thought?: number | null
-  cached_read?: number | null
-  cached_write?: number | null
+  cachedRead?: number | null
+  cachedWrite?: number | null
 }
 
 export interface BackgroundWork extends Fact {
@@ -96,10 +96,10 @@ export interface PermissionOption extends Fact {
 }
 
 export interface PermissionQuestion {
-  request_id: string
+  requestId: string
   options: PermissionOption[]
   title?: string
-  tool_call_id?: string | null
+  toolCallId?: string | null
   operation?: string
   paths?: string[]
   argv?: string[] | null
@@ -112,13 +112,13 @@ export interface PermissionQuestion {
 }
 
 export interface ElicitationQuestion {
-  request_id: string
+  requestId: string
   message: string
   mode: string
   schema?: Json | null
   url?: string | null
-  elicitation_id?: string | null
-  tool_call_id?: string | null
+  elicitationId?: string | null
+  toolCallId?: string | null
 }
 
 export interface Decision extends Fact {

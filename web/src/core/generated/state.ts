@@ -10,14 +10,14 @@ import type { Continuity } from './events'
 export interface Entry {
   seq: number
   at: number
-  turn_id: string | null
+  turnId: string | null
   size: number
   cut: number
 }
 
 export interface Spoken extends Entry {
   pieces: (string | Content)[]
-  message_id: string | null
+  messageId: string | null
 }
 
 export interface UserEntry extends Spoken {
@@ -42,15 +42,15 @@ export interface ToolCall extends Entry {
   status: string
   content: ToolContent[]
   locations: Location[]
-  raw_input: unknown
-  raw_output: unknown
+  rawInput: unknown
+  rawOutput: unknown
   meta: Json | null
   cancellable: boolean
 }
 
 export interface PlanEntry extends Entry {
   type: 'plan'
-  plan_id: string
+  planId: string
   steps: PlanStep[]
   markdown: string | null
   uri: string | null
@@ -76,10 +76,10 @@ export interface PeerMessageEntry extends Entry {
   type: 'peer_message'
   id: string
   content: Content[]
-  sender_session_id: string | null
-  recipient_session_id: string | null
-  sender_message_id: string | null
-  recipient_message_id: string | null
+  senderSessionId: string | null
+  recipientSessionId: string | null
+  senderMessageId: string | null
+  recipientMessageId: string | null
 }
 
 export interface ResetEntry extends Entry {
@@ -104,7 +104,7 @@ export interface Terminal {
   pieces: string[]
   size: number
   running: boolean
-  exit_code: number | null
+  exitCode: number | null
   signal: string | null
   released: boolean
   command: string
@@ -116,7 +116,7 @@ export interface PendingPermission {
   id: string
   options: PermissionOption[]
   title: string
-  tool_call_id: string | null
+  toolCallId: string | null
   operation: string
   paths: string[]
   argv: string[] | null
@@ -135,17 +135,17 @@ export interface PendingElicitation {
   mode: string
   schema: Json | null
   url: string | null
-  elicitation_id: string | null
-  tool_call_id: string | null
+  elicitationId: string | null
+  toolCallId: string | null
 }
 
 export interface Subagent {
-  session_id: string
+  sessionId: string
   title: string | null
   description: string | null
   state: SubagentState | null
   cwd: string | null
-  additional_directories: string[] | null
+  additionalDirectories: string[] | null
   capabilities: Json | null
   seq: number
   at: number
@@ -159,26 +159,26 @@ export interface QueuedPrompt {
 export interface TurnState {
   id: string
   status: TurnStatus
-  stop_reason: string | null
+  stopReason: string | null
   usage: TokenUsage | null
   error: string | null
   seq: number
 }
 
 export interface SessionState {
-  session_id: string
+  sessionId: string
   agent: string
   cwd: string
-  additional_directories: string[]
+  additionalDirectories: string[]
   continuity: Continuity
   open: boolean
   title: string | null
-  updated_at: string | null
+  updatedAt: string | null
   entries: AnyEntry[]
-  entries_before: number
+  entriesBefore: number
   turns: TurnState[]
   modes: Modes | null
-  config_options: ConfigOption[]
+  configOptions: ConfigOption[]
   commands: Command[]
   usage: ContextUsage | null
   terminals: Record<string, Terminal>
@@ -187,7 +187,7 @@ export interface SessionState {
   queue: QueuedPrompt[]
   activity: string
   background: BackgroundWork[]
-  last_seq: number
+  lastSeq: number
   size: number
   printed: number
   places: Record<string, number>
@@ -204,85 +204,84 @@ export type Ending = 'completed' | 'cancelled' | 'failed' | 'interrupted'
 export type TurnStatus = 'prompting' | 'streaming' | 'waiting' | 'cancelling' | Ending
 
 export const newUserEntry = (): UserEntry => ({
-  type: 'user', pieces: [], message_id: null, reported: false, seq: 0, at: 0, turn_id: null,
-  size: 0, cut: 0,
+  type: 'user', pieces: [], messageId: null, reported: false, seq: 0, at: 0, turnId: null, size: 0,
+  cut: 0,
 })
 
 export const newAgentEntry = (): AgentEntry => ({
-  type: 'agent', pieces: [], message_id: null, seq: 0, at: 0, turn_id: null, size: 0, cut: 0,
+  type: 'agent', pieces: [], messageId: null, seq: 0, at: 0, turnId: null, size: 0, cut: 0,
 })
 
 export const newThoughtEntry = (): ThoughtEntry => ({
-  type: 'thought', pieces: [], message_id: null, seq: 0, at: 0, turn_id: null, size: 0, cut: 0,
+  type: 'thought', pieces: [], messageId: null, seq: 0, at: 0, turnId: null, size: 0, cut: 0,
 })
 
 export const newToolCall = (): Omit<ToolCall, 'id'> => ({
   type: 'tool_call', title: '', name: null, kind: 'other', status: 'pending', content: [],
-  locations: [], raw_input: null, raw_output: null, meta: null, cancellable: false, seq: 0, at: 0,
-  turn_id: null, size: 0, cut: 0,
+  locations: [], rawInput: null, rawOutput: null, meta: null, cancellable: false, seq: 0, at: 0,
+  turnId: null, size: 0, cut: 0,
 })
 
 export const newPlanEntry = (): PlanEntry => ({
-  type: 'plan', plan_id: '', steps: [], markdown: null, uri: null, seq: 0, at: 0, turn_id: null,
+  type: 'plan', planId: '', steps: [], markdown: null, uri: null, seq: 0, at: 0, turnId: null,
   size: 0, cut: 0,
 })
 
 export const newNoticeEntry = (): Omit<NoticeEntry, 'title'> => ({
-  type: 'notice', severity: 'info', description: null, source: 'agent', seq: 0, at: 0,
-  turn_id: null, size: 0, cut: 0,
+  type: 'notice', severity: 'info', description: null, source: 'agent', seq: 0, at: 0, turnId: null,
+  size: 0, cut: 0,
 })
 
 export const newCompactionEntry = (): Omit<CompactionEntry, 'id'> => ({
-  type: 'compaction', status: 'in_progress', summary: [], error: null, seq: 0, at: 0, turn_id: null,
+  type: 'compaction', status: 'in_progress', summary: [], error: null, seq: 0, at: 0, turnId: null,
   size: 0, cut: 0,
 })
 
 export const newPeerMessageEntry = (): Omit<PeerMessageEntry, 'id'> => ({
-  type: 'peer_message', content: [], sender_session_id: null, recipient_session_id: null,
-  sender_message_id: null, recipient_message_id: null, seq: 0, at: 0, turn_id: null, size: 0,
-  cut: 0,
+  type: 'peer_message', content: [], senderSessionId: null, recipientSessionId: null,
+  senderMessageId: null, recipientMessageId: null, seq: 0, at: 0, turnId: null, size: 0, cut: 0,
 })
 
 export const newResetEntry = (): ResetEntry => ({
-  type: 'reset', seq: 0, at: 0, turn_id: null, size: 0, cut: 0,
+  type: 'reset', seq: 0, at: 0, turnId: null, size: 0, cut: 0,
 })
 
 export const newErrorEntry = (): Omit<ErrorEntry, 'message'> => ({
-  type: 'error', seq: 0, at: 0, turn_id: null, size: 0, cut: 0,
+  type: 'error', seq: 0, at: 0, turnId: null, size: 0, cut: 0,
 })
 
 export const newUnknownEntry = (): Omit<UnknownEntry, 'kind' | 'raw'> => ({
-  type: 'unknown', seq: 0, at: 0, turn_id: null, size: 0, cut: 0,
+  type: 'unknown', seq: 0, at: 0, turnId: null, size: 0, cut: 0,
 })
 
 export const newTerminal = (): Omit<Terminal, 'id'> => ({
-  argv: [], cwd: '', pieces: [], size: 0, running: true, exit_code: null, signal: null,
+  argv: [], cwd: '', pieces: [], size: 0, running: true, exitCode: null, signal: null,
   released: false, command: '', cancellable: false,
 })
 
 export const newPendingPermission = (): Omit<PendingPermission, 'id' | 'options'> => ({
-  kind: 'permission', title: '', tool_call_id: null, operation: 'other', paths: [], argv: null,
+  kind: 'permission', title: '', toolCallId: null, operation: 'other', paths: [], argv: null,
   content: [], always: null, explanation: null, claimed: false, cwd: null, env: [],
 })
 
 export const newPendingElicitation = (): Omit<PendingElicitation, 'id' | 'message' | 'mode'> => ({
-  kind: 'elicitation', schema: null, url: null, elicitation_id: null, tool_call_id: null,
+  kind: 'elicitation', schema: null, url: null, elicitationId: null, toolCallId: null,
 })
 
-export const newSubagent = (): Omit<Subagent, 'session_id'> => ({
-  title: null, description: null, state: null, cwd: null, additional_directories: null,
+export const newSubagent = (): Omit<Subagent, 'sessionId'> => ({
+  title: null, description: null, state: null, cwd: null, additionalDirectories: null,
   capabilities: null, seq: 0, at: 0,
 })
 
 export const newTurnState = (): Omit<TurnState, 'id'> => ({
-  status: 'prompting', stop_reason: null, usage: null, error: null, seq: 0,
+  status: 'prompting', stopReason: null, usage: null, error: null, seq: 0,
 })
 
 export const newSessionState = (): SessionState => ({
-  session_id: '', agent: '', cwd: '', additional_directories: [], continuity: 'new', open: false,
-  title: null, updated_at: null, entries: [], entries_before: 0, turns: [], modes: null,
-  config_options: [], commands: [], usage: null, terminals: {}, pending: {}, subagents: {},
-  queue: [], activity: 'idle', background: [], last_seq: 0, size: 0, printed: 0, places: {},
+  sessionId: '', agent: '', cwd: '', additionalDirectories: [], continuity: 'new', open: false,
+  title: null, updatedAt: null, entries: [], entriesBefore: 0, turns: [], modes: null,
+  configOptions: [], commands: [], usage: null, terminals: {}, pending: {}, subagents: {},
+  queue: [], activity: 'idle', background: [], lastSeq: 0, size: 0, printed: 0, places: {},
 })
 
 export const NEW_ENTRIES = {

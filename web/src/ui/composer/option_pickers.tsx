@@ -7,7 +7,7 @@ import type { LiveSession } from '../../live/session'
 import { attempt } from '../shell/shell'
 
 export function OptionPickers({ session, main }: { session: LiveSession; main: boolean }) {
-  const { modes, config_options: options } = session.state
+  const { modes, configOptions: options } = session.state
   const mode = modeOption(options)
   const rest = options.filter((option) => option !== mode)
   const id = main ? 'mode' : undefined

@@ -75,9 +75,9 @@ function turnsOf({ state }: LiveSession): [string, string][] {
   const turns: [string, string][] = []
   let last: string | null = null
   for (const entry of state.entries) {
-    if (entry.type === 'user' && entry.turn_id !== null && entry.turn_id !== last) {
-      last = entry.turn_id
-      turns.push([entry.turn_id, entryText(entry).slice(0, 60) || 'a prompt without text'])
+    if (entry.type === 'user' && entry.turnId !== null && entry.turnId !== last) {
+      last = entry.turnId
+      turns.push([entry.turnId, entryText(entry).slice(0, 60) || 'a prompt without text'])
     }
   }
   return turns.slice(-TURNS).reverse()
@@ -87,7 +87,7 @@ function Change({ session, change, undo }: { session: LiveSession; change: FileC
   const [comment, setComment] = useDraftInMemory<Begun | null>(`comment:${session.id}:${change.path}`, null)
   const { cwd } = session.state
   const { path, existed, before, after } = change
-  const diff = useMemo((): Diff => ({ type: 'diff', path, old_text: existed ? before ?? '' : null, new_text: after ?? '' }), [path, existed, before, after])
+  const diff = useMemo((): Diff => ({ type: 'diff', path, oldText: existed ? before ?? '' : null, newText: after ?? '' }), [path, existed, before, after])
   const name = within(path, cwd)
   return (
     <section className="change" data-change="" tabIndex={-1} aria-label={reveal(name)}>

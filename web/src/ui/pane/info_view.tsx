@@ -29,14 +29,14 @@ export function InfoView({ session }: { session: LiveSession }) {
       <dl>
         <Fact name="Agent" value={state.agent || (summary?.agent ?? '')} />
         <Fact name="Folder" value={state.cwd} />
-        {state.additional_directories.map((folder) => <Fact key={folder} name="Additional folder" value={folder} />)}
+        {state.additionalDirectories.map((folder) => <Fact key={folder} name="Additional folder" value={folder} />)}
         <Fact name="Not offered" value={withheld(detail?.offer)} />
         <Fact name="Session" value={session.id} />
-        <Fact name="Agent’s session id" value={state.session_id} />
+        <Fact name="Agent’s session id" value={state.sessionId} />
         <Fact name="Continuity" value={state.continuity} />
         <Fact name="Started" value={summary ? moment(summary.createdAt) : ''} />
         <Fact name="Last change" value={summary ? moment(summary.updatedAt) : ''} />
-        <Fact name="Events" value={String(state.last_seq)} />
+        <Fact name="Events" value={String(state.lastSeq)} />
         <Fact name="Host" value={summary?.host ? `${summary.host.name}${summary.host.here ? ', this server' : summary.host.alive ? '' : ', offline'}` : ''} />
         <Fact name="Run by" value={summary?.owner ? `${summary.owner.label}, process ${summary.owner.pid}` : 'not running; starts with the next prompt'} />
         {/* Some count the turn, others the session so far, and none says which. */}

@@ -74,5 +74,5 @@ function Terminals({ session }: { session: LiveSession }) {
 /** Grows with whatever may have written a file: then the server is asked what was changed. */
 function workDone({ state }: LiveSession): number {
   const over = (entry: Entry) => entry.type === 'tool_call' && entry.status === 'completed'
-  return state.entries_before + state.entries.filter(over).length + state.turns.filter(({ status }) => isOver(status)).length
+  return state.entriesBefore + state.entries.filter(over).length + state.turns.filter(({ status }) => isOver(status)).length
 }

@@ -42,7 +42,7 @@ export function decisionsIn(events: Past[], cwd: string): Decided[] {
   const asked = new Map<string, PermissionRequested>()
   const decided: Decided[] = []
   for (const event of events) {
-    if (event.type === 'permission_requested') asked.set(event.request_id, event)
+    if (event.type === 'permission_requested') asked.set(event.requestId, event)
     if (event.type !== 'access' && event.type !== 'permission_settled') continue
     decided.push({ seq: event.seq ?? 0, at: event.at ?? 0, what: subject(event, asked, cwd), decision: event.decision })
   }
@@ -50,7 +50,7 @@ export function decisionsIn(events: Past[], cwd: string): Decided[] {
 }
 
 function subject(event: AccessDecided | PermissionSettled, asked: Map<string, PermissionRequested>, cwd: string): string {
-  const about = event.type === 'access' ? event : asked.get(event.request_id)
+  const about = event.type === 'access' ? event : asked.get(event.requestId)
   if (about === undefined) return 'an earlier question'
   const what = about.argv != null ? commandLine(about.argv) : (about.paths ?? []).map((path) => within(path, cwd)).join(', ')
   return `${about.operation ?? 'other'} ${what || (about.title ?? '')}`

@@ -51,7 +51,7 @@ export function PermissionCard({ session, pending, cwd, place }: Props) {
     <section ref={card} className="card permission" tabIndex={0} aria-label={`Permission: ${what}`} data-request={pending.id} data-ready={ready ? '' : undefined} onKeyDown={onKey} onPointerDown={() => { byKey.current = false }}>
       <header>
         <Icon name="shield" /> <strong>Permission: {what.toLowerCase()}</strong>
-        <span className="quiet">{pending.tool_call_id === null && !pending.claimed ? 'Dragoman does it if you allow it' : 'as reported by the agent'}</span>
+        <span className="quiet">{pending.toolCallId === null && !pending.claimed ? 'Dragoman does it if you allow it' : 'as reported by the agent'}</span>
       </header>
       <Subject pending={pending} cwd={cwd} />
       {pending.content.map((item, at) => item.type === 'diff'
@@ -109,7 +109,7 @@ function Subject({ pending, cwd }: { pending: PendingPermission; cwd: string }) 
 
 /** The agent's words for what it claims; ours only where they add something. */
 function Wording({ pending, command }: { pending: PendingPermission; command: string | null }) {
-  const claimed = pending.claimed || pending.tool_call_id !== null
+  const claimed = pending.claimed || pending.toolCallId !== null
   const known = command ?? pending.paths.join('')
   const told = pending.title.slice(pending.title.indexOf(' ') + 1)
   const more = told.startsWith(known) ? told.slice(known.length).replace(` in ${pending.cwd ?? ''}`, '').trim() : pending.title

@@ -34,7 +34,7 @@ export function SessionScreen({ id, entry }: { id: string; entry: number | null 
   useEffect(() => {
     if (!document.hidden) store.see(id)
   })
-  useEffect(() => rememberOptions(session.state), [session, session.state.modes, session.state.config_options])
+  useEffect(() => rememberOptions(session.state), [session, session.state.modes, session.state.configOptions])
   useSignal(store.list)
   const summary = store.summaries.get(id)
   const unplaced = summary?.cwd === '' ? summary : null

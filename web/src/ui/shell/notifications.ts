@@ -54,10 +54,10 @@ function ended(session: Summary, event: TurnEnded): void {
   desktop(session, how)
 }
 
-function howItEnded({ error, stop_reason, interrupted }: TurnEnded): string {
+function howItEnded({ error, stopReason, interrupted }: TurnEnded): string {
   if (interrupted) return 'Interrupted'
   if (error != null) return `Failed: ${reveal(error).slice(0, 120)}`
-  return stop_reason === 'cancelled' ? 'Stopped' : 'Finished'
+  return stopReason === 'cancelled' ? 'Stopped' : 'Finished'
 }
 
 function desktop(session: Summary, what: string): void {

@@ -28,7 +28,7 @@ export function rememberOptions(state: SessionState): void {
   localStorage.setItem(KEY, JSON.stringify({ ...known, [state.agent]: offer }))
 }
 
-function offered({ modes, config_options: options }: SessionState): AgentOptions {
+function offered({ modes, configOptions: options }: SessionState): AgentOptions {
   const choices = (category: string) => options.find((option) => option.category === category || option.id === category)
   const named = (category: string) => (choices(category)?.choices ?? []).map(({ value, name }) => ({ value, name }))
   const own = (modes?.available ?? []).map((mode) => ({ value: mode.id, name: mode.name }))

@@ -17,8 +17,8 @@ export type Words = 'markdown' | 'typed' | 'printed'
 export function ContentView({ content, words = 'markdown' }: { content: Content; words?: Words }) {
   switch (content.type) {
     case 'text': return <Text text={content.text} words={words} />
-    case 'image': return <Picture data={content.data} mime={content.mime_type} />
-    case 'audio': return <Sound data={content.data} mime={content.mime_type} />
+    case 'image': return <Picture data={content.data} mime={content.mimeType} />
+    case 'audio': return <Sound data={content.data} mime={content.mimeType} />
     case 'resource_link':
       return (
         <Target uri={content.uri} name={content.title || content.name}>
@@ -26,7 +26,7 @@ export function ContentView({ content, words = 'markdown' }: { content: Content;
           {content.description && <small><Plain text={content.description} /></small>}
         </Target>
       )
-    case 'resource': return <Embedded uri={content.uri} text={content.content ?? null} mime={content.mime_type ?? ''} blob={content.blob ?? null} />
+    case 'resource': return <Embedded uri={content.uri} text={content.content ?? null} mime={content.mimeType ?? ''} blob={content.blob ?? null} />
     case 'unknown': return <Unknown kind={content.kind} raw={content.raw} />
   }
 }

@@ -47,7 +47,7 @@ function Body({ session, entry, place }: Props) {
     case 'peer_message':
       return (
         <div className="peer">
-          <div className="who">Between agents: <Plain text={`${speaker(session, entry.sender_session_id)} → ${speaker(session, entry.recipient_session_id)}`} /></div>
+          <div className="who">Between agents: <Plain text={`${speaker(session, entry.senderSessionId)} → ${speaker(session, entry.recipientSessionId)}`} /></div>
           {entry.content.map((part, at) => <ContentView key={at} content={part} />)}
         </div>
       )
@@ -83,7 +83,7 @@ function Told({ lead, more }: { lead: string; more: string | null }) {
 /** What to call one who has a part in a session. */
 function speaker({ state }: LiveSession, id: string | null): string {
   if (id === null) return '?'
-  return id === state.session_id ? 'the agent' : state.subagents.get(id)?.title || id
+  return id === state.sessionId ? 'the agent' : state.subagents.get(id)?.title || id
 }
 
 function Message({ who, entry }: { who: string | null; entry: Spoken }) {

@@ -12,7 +12,7 @@ import { Raw } from './tool_call'
 const DEEPEST = 3
 
 export function SubagentView({ child }: { child: Subagent }) {
-  const [open, toggle] = useCollapse(`subagent:${child.session_id}`, false)
+  const [open, toggle] = useCollapse(`subagent:${child.sessionId}`, false)
   const state = typeof child.state?.state === 'string' ? child.state.state : ''
   const stopped = typeof child.state?.stopReason === 'string' ? child.state.stopReason : ''
   return (
@@ -20,13 +20,13 @@ export function SubagentView({ child }: { child: Subagent }) {
       <button type="button" className="toolhead" data-fold="" aria-expanded={open} onClick={toggle}>
         <Icon name="chevron" className={open ? 'turned' : ''} />
         <Icon name="bot" />
-        <span className="title">Subagent: <Plain text={child.title || child.session_id} /></span>
+        <span className="title">Subagent: <Plain text={child.title || child.sessionId} /></span>
         {state && <SubagentState state={state === 'idle' && stopped === 'cancelled' ? stopped : state} />}
       </button>
       {open && (
         <div className="toolbody">
           {child.description && <p><Plain text={child.description} lines /></p>}
-          <p className="quiet">Started {clock(child.at)}{child.cwd && <> in <code><Plain text={child.cwd} /></code></>}{stopped && <>, ended: <Plain text={stopped} /></>}. Session: <code><Plain text={child.session_id} /></code></p>
+          <p className="quiet">Started {clock(child.at)}{child.cwd && <> in <code><Plain text={child.cwd} /></code></>}{stopped && <>, ended: <Plain text={stopped} /></>}. Session: <code><Plain text={child.sessionId} /></code></p>
           <Raw label="State" value={child.state} />
         </div>
       )}

@@ -38,9 +38,9 @@ export function TerminalView({ session, terminal, open = false }: { session: Liv
 export function Ending({ terminal }: { terminal: Terminal }) {
   if (terminal.running && !terminal.released) return <span className="status running"><Spinner /> running</span>
   if (terminal.signal !== null) return <span className="status failed"><Icon name="cross" /> <Plain text={terminal.signal} /></span>
-  if (terminal.exit_code === null) return <span className="status idle">released</span>
-  if (terminal.exit_code === 0) return <span className="status idle"><Icon name="check" /> exit 0</span>
-  return <span className="status failed"><Icon name="cross" /> exit {terminal.exit_code}</span>
+  if (terminal.exitCode === null) return <span className="status idle">released</span>
+  if (terminal.exitCode === 0) return <span className="status idle"><Icon name="check" /> exit 0</span>
+  return <span className="status failed"><Icon name="cross" /> exit {terminal.exitCode}</span>
 }
 
 function Tail({ output }: { output: string }) {

@@ -25,7 +25,7 @@ const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled'])
 
 export function ToolCallView({ session, call }: { session: LiveSession; call: ToolCall }) {
   const telling = call.content.some((item) => item.type !== 'content') || call.status === 'failed'
-  const asked = [...session.state.pending.values()].some((pending) => pending.tool_call_id === call.id)
+  const asked = [...session.state.pending.values()].some((pending) => pending.toolCallId === call.id)
   // The card below shows what is asked; there is no need to repeat it here.
   const [open, toggle] = useCollapse(`${session.id}:${call.id}`, telling && !asked)
   const { cwd } = session.state
@@ -46,8 +46,8 @@ export function ToolCallView({ session, call }: { session: LiveSession; call: To
         <div className="toolbody">
           <Locations call={call} cwd={cwd} />
           {call.content.map((item, at) => <ToolContentView key={at} session={session} item={item} cwd={cwd} />)}
-          <Raw label="Input" value={call.raw_input} />
-          <Raw label="Output" value={call.raw_output} />
+          <Raw label="Input" value={call.rawInput} />
+          <Raw label="Output" value={call.rawOutput} />
         </div>
       )}
     </div>

@@ -10,7 +10,7 @@ export function ToolContentView({ session, item, cwd }: { session: LiveSession; 
   if (item.type === 'content') return <ContentView content={item.content} words="printed" />
   if (item.type === 'diff') return <DiffView diff={item} cwd={cwd} />
   if (item.type === 'unknown') return <Unknown kind={item.kind} raw={item.raw} />
-  const terminal = session.state.terminals.get(item.terminal_id)
+  const terminal = session.state.terminals.get(item.terminalId)
   if (terminal === undefined) return <p className="quiet">Terminal not started yet.</p>
   return <TerminalView session={session} terminal={terminal} />
 }

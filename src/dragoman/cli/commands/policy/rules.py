@@ -15,6 +15,7 @@ from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.host.permissions.always_rules import describe
 from dragoman.host.rules.policy import StoredRule
 from dragoman.host.rules.policy_file import load_policy
+from dragoman.host.rules.rule import RuleFields
 from dragoman.safe_text import reveal
 from dragoman.store.open import open_default
 from dragoman.store.records import utc
@@ -91,11 +92,11 @@ def _moment(seconds: float) -> str:
 
 
 def _fields(stored: StoredRule) -> dict[str, Any]:
-    rule = msgspec.to_builtins(stored.rule)
+    rule = msgspec.to_builtins(RuleFields.of(stored.rule))
     times = {
         "createdAt": stored.created_at,
         "usedAt": stored.used_at,
-        "expiresAt": rule.pop("expires_at", None),
+        "expiresAt": rule.pop("expiresAt", None),
     }
     return {
         "id": stored.rule.id,
