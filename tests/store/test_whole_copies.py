@@ -16,7 +16,7 @@ from dragoman.store.records import Batch, Lease, Said, SessionChange, StoredEven
 from dragoman.store.sqlite.database import FILE_NAME, Database
 from dragoman.store.store_limits import StoreLimits
 
-COUNT = 40
+COUNT = 120
 LONG = batch(1, COUNT, said=[Said(n, "agent", f"shared words {n}") for n in range(1, COUNT + 1)])
 
 
@@ -96,18 +96,29 @@ async def test_what_is_left_of_a_copy_is_in_no_feed(opens: Opens) -> None:
         await cut_short(store, store.copy_events("s", fork), 5)
         assert {name for name, _ in named(await feed(store))} == {"s"}
         assert await whole(store, "fork") == []
-        assert {hit.session_id for hit in await store.search("shared")} == {"s"}
+        assert {hit.session_id for hit in await store.search("shared", limit=2 * COUNT)} == {"s"}
         await store.copy_events("s", fork)
         assert named(await feed(store))[COUNT:] == [("fork", n) for n in range(1, COUNT + 1)]
-        assert {hit.session_id for hit in await store.search("shared")} == {"s", "fork"}
+        assert {hit.session_id for hit in await store.search("shared", limit=2 * COUNT)} == {
+            "s",
+            "fork",
+        }
 
 
 async def test_a_session_that_is_filled_is_seen_when_it_is_whole(opens: Opens) -> None:
     async with opens(SMALL) as store:
         lease, other = await begin(store), await begin(store, "other", YOU)
         change = SessionChange(agent_session_id="theirs", title="T")
-        filling = asyncio.create_task(store.fill(lease, parts(), change))
-        written = 0
+        written, filled = 0, list[Batch]()
+
+        def until_others_wrote() -> Iterator[Batch]:
+            while written < 3:
+                first = 10 * len(filled) + 1
+                said = [Said(first, "agent", f"shared words {first}")]
+                filled.append(batch(first, 10, said=said))
+                yield filled[-1]
+
+        filling = asyncio.create_task(store.fill(lease, until_others_wrote(), change))
         while not filling.done():
             written += 1
             await store.append(other, batch(written))
@@ -118,14 +129,15 @@ async def test_a_session_that_is_filled_is_seen_when_it_is_whole(opens: Opens) -
                 assert record.agent_session_id is record.title is None
                 assert ("s", 1) not in named(seen)
                 assert hits == events == []
-        assert written > 1  # while it was not done
-        assert await filling == COUNT
-        assert [event.body for event in await whole(store)] == LONG.events
-        assert named(await feed(store)).count(("s", COUNT)) == 1
-        assert len(await store.search("shared")) == 4
+        count = 10 * len(filled)
+        assert await filling == count
+        stored = [event.body for event in await whole(store)]
+        assert stored == [event for each in filled for event in each.events]
+        assert named(await feed(store)).count(("s", count)) == 1
+        assert len(await store.search("shared", limit=count)) == len(filled)
         record = await store.session("s")
         assert record is not None
-        assert (record.last_seq, record.agent_session_id, record.title) == (COUNT, "theirs", "T")
+        assert (record.last_seq, record.agent_session_id, record.title) == (count, "theirs", "T")
 
 
 async def test_what_is_left_of_a_session_that_was_not_filled_is_deleted_with_it(

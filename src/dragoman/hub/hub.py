@@ -9,12 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path

@@ -1,7 +1,6 @@
-"""The steps of a shell line: each command that it runs, and each file that it redirects, as an
-access of its own.
+"""The steps of a shell line, each as an access of its own.
 
-Nothing is decided here.
+A step is a command that the line runs, or a file that it redirects. Nothing is decided here.
 """
 
 from __future__ import annotations
