@@ -6,6 +6,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 SCHEMA := .cache/.schema
 COMPILED := $(VENV)/.compiled
+COLLECTED := $(VENV)/.collected
 BIN := $(VENV)/bin
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
@@ -26,7 +27,7 @@ serve:
 # Most tests wait for processes: four at a time keep two cores busy. They come in the order of
 # tests/conftest.py, and what Python compiles for them is kept for the next run.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: $(READY) $(SCHEMA) $(PAGE) $(COMPILED)
+test: $(READY) $(SCHEMA) $(PAGE) $(COMPILED) $(COLLECTED)
 	@sh scripts/system_packages.sh
 	@if test -d web/node_modules; then npm --prefix web test --silent; fi
 	$(BIN)/pytest -q -n 4 --dist loadfile --no-loadscope-reorder
@@ -102,6 +103,13 @@ $(READY): requirements.lock pyproject.toml
 $(COMPILED): $(READY) $(shell find src -name "*.py")
 	@echo "make: compiling …"
 	@$(BIN)/python -m compileall -q src
+	@touch $@
+
+# Otherwise each of pytest's workers would compile every test for itself.
+$(COLLECTED): $(READY) $(shell find tests -name "*.py")
+	@echo "make: compiling the tests …"
+	@$(BIN)/pytest --collect-only tests/[a-h]*/ >/dev/null 2>&1 & \
+	 $(BIN)/pytest --collect-only tests/[i-z]*/ tests/test_*.py >/dev/null 2>&1; wait
 	@touch $@
 
 # Fetched once for the tests that compare with the schema; without a network those are skipped, and

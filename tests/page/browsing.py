@@ -35,6 +35,8 @@ _FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # No spare process is made for a page that may come next: each test opens one profile.
+    "--renderer-process-limit=1",
 )
 WAIT = 60_000
 """Milliseconds for anything to happen: long, because only a failure takes that long."""

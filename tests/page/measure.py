@@ -50,7 +50,7 @@ async def measure(rounds: int) -> dict[str, list[float]]:
             told_session(site.home, "long", site.workspace, title="Long thread") as long,
         ):
             await _tell_many(many)
-            await long.tell(long_thread())
+            await long.tell(long_thread(10_000))
             await site.start()
             try:
                 async with browsed() as browser:
