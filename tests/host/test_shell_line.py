@@ -126,6 +126,7 @@ NOT_PLAIN = {
             "a 1< b",
             "a 10> b",
             "a 4>&1",
+            "a 2>&1>&2",
             "a 24>&2",
             "a > ''",
             "cat <1-5>x",
@@ -146,7 +147,7 @@ NOT_PLAIN = {
         *("a\r\nb", "a\rb", "a\0b", "a\x1bb", "a\vb", "a\fb", "a\x7f", "a\u00a0b", "a\u2003b"),
         *("a '\u202e'", "a '\u200b'", "a '\ud800'", 'a "\x85"', "a '\u2028'"),
     ),
-    "a word that begins with =": ("=ls", "a =b", "a > =b"),
+    "a word that begins with =": ("=ls", "a =b", "a > =b", "a ''=b", 'a ""=b'),
     "a cd that is not followed by &&, or not plain": (
         *("cd src", "cd src; a", "cd src || a", "cd src | a", "cd src\na", "a || cd src && b"),
         *("a | cd src && b", "cd && a", "cd a b && c", "cd src > x && a", "NO_COLOR=1 cd src && a"),
@@ -397,7 +398,12 @@ def _check(shell: str, lines: dict[str, Reading], room: Path) -> None:
 
 def _wrong(reading: Reading, seen: Trace) -> str | None:
     """What was done that is not listed."""
-    listed = {(_name(run[-1].argv), _real(seen, run[-1].folder)) for run in reading.runs}
+    runs = [(_name(run[-1].argv), _real(seen, run[-1].folder)) for run in reading.runs]
+    # A shell that is given a name looks for a script in PATH, where the tracers are.
+    scripts = [
+        (argv[1:], folder) for argv, folder in runs if argv[0] in ("bash", "sh", "dash", "zsh")
+    ]
+    listed = {*runs, *scripts}
     written = {_real(seen, path) for path in reading.writes}
     ran = [each for each in seen.ran if each not in listed]
     wrote = [each for each in seen.written if _real(seen, each) not in written]

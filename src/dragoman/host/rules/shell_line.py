@@ -121,7 +121,7 @@ _PIECE = rf"(?:{_BARE}++|{_SINGLE}|{_DOUBLE})"
 _ENDS = r"(?=[ \t\n;|&<>]|\Z)"
 _token = re.compile(
     rf"""(?P<blank>[ \t]++)
-    |(?P<copy>[12]?>&[12]){_ENDS}
+    |(?P<copy>[12]?>&[12])(?![<>]){_ENDS}
     |(?P<number>[0-9]*+)(?P<redirect>>>?|<)(?![<>&|(])
     |(?P<joint>&&|\|\||\|(?!&)|;|\n)
     |(?P<word>(?![0-9]++[<>])(?:{_PIECE}++|[\[\]]){_ENDS})
@@ -130,6 +130,7 @@ _token = re.compile(
 )
 _piece = re.compile(_PIECE)
 _range = re.compile(r"[0-9]*+-[0-9]*+")  # <1-5> is a pattern for numbers in zsh
+_equals = re.compile(r"""(?:''|"")*+=""")
 _assignment = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+\+?=")
 _name = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@,:%-]*+|[:\[]")
 _numbered = re.compile(r"[0-9]++[<>]")
@@ -195,7 +196,7 @@ class _Simple:
         return not (self.words or self.variables or self.is_redirected)
 
     def word(self, text: str) -> None:
-        if text[0] == "=" and text != "=":
+        if text != "=" and _equals.match(text):
             raise _Doubt("a word that begins with =")  # zsh looks for a program of that name
         if self._pending is not None:
             self._target(text)
