@@ -37,20 +37,20 @@ PARENT_CALL: Final = Extension(
     said_by="Claude Code",
     meaning="the tool call whose subagent made this one; the page indents it",
 )
-TERMINAL_INFO: Final = Extension(
-    path=("terminal_info",),
-    said_by="several agents",
-    meaning="a terminal of the agent's own begins: `terminal_id`, `cwd`",
+
+
+def _of_terminals(key: str, meaning: str) -> Extension:
+    return Extension(path=(key,), said_by="several agents", meaning=meaning)
+
+
+TERMINAL_INFO: Final = _of_terminals(
+    "terminal_info", "a terminal of the agent's own begins: `terminal_id`, `cwd`"
 )
-TERMINAL_OUTPUT: Final = Extension(
-    path=("terminal_output",),
-    said_by="several agents",
-    meaning="what such a terminal prints: `terminal_id`, `data`",
+TERMINAL_OUTPUT: Final = _of_terminals(
+    "terminal_output", "what such a terminal prints: `terminal_id`, `data`"
 )
-TERMINAL_EXIT: Final = Extension(
-    path=("terminal_exit",),
-    said_by="several agents",
-    meaning="how it ended: `terminal_id`, `exit_code`, `signal`",
+TERMINAL_EXIT: Final = _of_terminals(
+    "terminal_exit", "how it ended: `terminal_id`, `exit_code`, `signal`"
 )
 EXTENSIONS: Final = (
     TOOL_NAME,
