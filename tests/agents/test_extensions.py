@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.agents.extensions import EXTENSIONS, TOOL_NAME, said
+from dragoman.agents.extensions import EXTENSIONS, TOOL_NAME, quirks_for, said
 from dragoman.client.v1.wire_format import tool_call_update
 from dragoman.client.v2 import wire_format as second
 from dragoman.schema import v1, v2
@@ -47,3 +47,7 @@ def test_both_dialects_read_it() -> None:
     one = tool_call_update(v1.ToolCallUpdate(tool_call_id="a", meta=meta))
     two = second.tool_call_update(v2.ToolCallUpdate(tool_call_id="a", meta=meta))
     assert (one.name, one.raw_output) == (two.name, two.raw_output) == ("Bash", {"stdout": "hi"})
+
+
+def test_hermes_edits_by_tools_of_its_own() -> None:
+    assert quirks_for("hermes-agent").edit_tools == ("write_file", "patch")

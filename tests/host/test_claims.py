@@ -676,3 +676,24 @@ def test_a_command_in_one_of_several_folders_is_in_doubt_and_each_can_refuse_it(
     grants = Grants()
     grants.add(access, [])
     assert not grants.take_command(msgspec.structs.replace(access, cwds=()))
+
+
+# ── the agent's own editor ────────────────────────────────────────────────────────────────────
+
+BY_A_TOOL = {"tool": "write_file", "arguments": {"path": "/ws/a.txt", "content": "A"}}
+
+
+def effect_of(access: Access, *rules: Rule) -> Effect:
+    return decide(access, rules, now=0, session_id="s", project="/ws").effect
+
+
+def test_an_editor_of_the_agents_own_is_not_a_further_tool() -> None:
+    allow = Rule(effect="allow", operation="write", path="a.txt")
+    deny = Rule(effect="deny", tool="write_file")
+    known = claim("edit", BY_A_TOOL, editors=("write_file",))
+    assert effect_of(known, allow) == "allow"
+    assert effect_of(known, allow, deny) == "deny"
+    assert effect_of(claim("edit", BY_A_TOOL), allow) == "ask"
+    assert effect_of(claim("other", BY_A_TOOL, editors=("write_file",)), allow) == "ask"
+    two = BY_A_TOOL | {"mcp_tool": "drop_tables"}
+    assert effect_of(claim("edit", two, editors=("write_file",)), allow) == "ask"

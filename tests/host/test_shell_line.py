@@ -49,7 +49,7 @@ def commands(reading: Reading) -> list[str]:
         ("[ -f x ] && cat x", [".: [ -f x ]", ".: cat x"]),
         ("test a = b || printf '%s\\n' no", [".: test a = b", ".: printf %s\\n no"]),
         # folders
-        ("cd /ws/src && cd deep && ls | wc", ["/ws/src/deep: ls", "/ws/src/deep: wc"]),
+        ("cd /ws/src && cd ./deep && ls | wc", ["/ws/src/./deep: ls", "/ws/src/./deep: wc"]),
         ("cd 'my dir' && a && b", ["my dir: a", "my dir: b"]),
         ("a && cd src && b", [".: a", "src: b"]),
         # a cd may fail: what does not depend on it runs in either folder
@@ -59,7 +59,7 @@ def commands(reading: Reading) -> list[str]:
         # wrappers
         ("bash -lc 'cd src && pytest -q'", ["src: pytest -q"]),
         ("/bin/sh -c \"git status; ls 'a b'\"", [".: git status", ".: ls a b"]),
-        ("cd x && bash -c 'cd y && a; b' && c", ["x/y: a", "x: b", "x/y: b", "x: c"]),
+        ("cd x && bash -c 'cd ./y && a; b' && c", ["x/./y: a", "x: b", "x/./y: b", "x: c"]),
         ("env NO_COLOR=1 TERM=dumb pytest", [".: pytest"]),
         ("NO_COLOR=1 LC_ALL=C.UTF-8 pytest", [".: pytest"]),
         ("timeout 5 a", [".: a"]),
@@ -68,7 +68,7 @@ def commands(reading: Reading) -> list[str]:
         ("time a | time -p b", [".: a", ".: b"]),
         ("time timeout 9 env bash -c 'sh -c a'", [".: a"]),
         ("env", [".: env"]),
-        ("bash build.sh x | sh", [".: bash build.sh x", ".: sh"]),
+        ("bash build.sh x | cat", [".: bash build.sh x", ".: cat"]),
         ("/ws/bin/env -S x", [".: /ws/bin/env -S x"]),
         # redirections
         ("a 2>&1 | b >/dev/null 2>&1 </dev/null", [".: a", ".: b"]),
@@ -80,10 +80,33 @@ def test_a_plain_line_is_its_commands(line: str, runs: list[str]) -> None:
 
 
 def test_files_of_redirections_are_listed_by_their_folder() -> None:
-    read = read_line("cd src && a >x 2>'y z' <../in && bash -c 'cd deep && b >>z' 1>/tmp/w; c>v")
+    read = read_line("cd src && a >x 2>'y z' <../in && bash -c 'cd ./deep && b >>z' 1>/tmp/w; c>v")
     assert read.unread is None
     assert read.reads == ("src/../in",)
-    assert read.writes == ("src/x", "src/y z", "/tmp/w", "src/deep/z", "v", "src/v")
+    assert read.writes == ("src/x", "src/y z", "/tmp/w", "src/./deep/z", "v", "src/v")
+
+
+@pytest.mark.parametrize(
+    ("line", "early"),
+    [
+        ("cd src && echo x > y && cat < z | grep a", True),
+        ("pytest -q > log && echo done", True),
+        ("bash -c 'cd src && a > b'", True),
+        ("a | tee", True),
+        ("ln -s / x && echo y > x/z", False),
+        ("git switch b && cd x && ls", False),
+        ("git switch b; cat < x", False),
+        ("ln -s / x | echo y > x/z", False),
+        ("echo y > x/z | ln -s / x", False),
+        ("bash -c 'ln -s / x' && echo y > x/z", False),
+        ("bash -c 'echo y > x/z' | ln -s / x", False),
+        ("env ln -s / x && bash -c 'cd x && ls'", False),
+    ],
+)
+def test_what_an_earlier_command_may_have_put_there_is_noticed(line: str, early: bool) -> None:
+    read = read_line(line)
+    assert read.unread is None
+    assert read.early == early
 
 
 def test_every_way_to_see_a_command_is_listed() -> None:
@@ -156,7 +179,12 @@ NOT_PLAIN = {
     "a cd whose folder is not plain": (
         *("cd .. && a", "cd a/../b && c", "cd - && a", "cd +1 && a", "cd '' && a"),
     ),
-    "too many folders to run in": ("cd a && x; cd b && x; cd c && x",),
+    "a second cd": ("cd a && cd b && x", "cd /ws && cd b && x", "cd a && bash -c 'cd b && x'"),
+    "sh, which runs what it is given": ("a | sh", "sh < a", "cat a | sh -s"),
+    "python3, which runs what it is given": ("echo x | python3 -",),
+    "a path with too many parts": (f"a > {'a/' * 65}b", f"cd {'a/' * 40}b && a > {'a/' * 40}b"),
+    "too many files": (f"a {' '.join(f'>f{n}' for n in range(100))}",),
+    "too many folders to run in": ("cd a && x; cd ./b && x; cd ./c && x",),
     "a variable that remains set": (
         "NO_COLOR=1 : && a",
         "PATH=x; a",

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import LiteralString
 
 import msgspec
 import psycopg
@@ -152,6 +153,11 @@ async def test_an_upgrade_that_fails_has_changed_nothing_and_is_done_again(
         assert await bodies(store, "s-rich") == NOW
 
 
+def test_blanks_before_an_event_do_not_matter() -> None:
+    event = b'{"type":"turn_cancelling","turn_id":"t","seq":1,"at":1.0}'
+    assert b'"turnId"' in current_event(b" \t" + event)
+
+
 @pytest.mark.parametrize(
     "at_work",
     [
@@ -173,6 +179,13 @@ async def test_a_database_that_an_earlier_version_uses_is_left_alone(
         assert db.rows("PRAGMA user_version") == [(STEP,)]
 
 
+async def test_copies_below_the_first_position_are_converted_too(home: Path) -> None:
+    with closing(Database(str(home / FILE_NAME))) as db:
+        db.run("UPDATE events SET position = -position")
+    async with on_disk(home) as store:
+        assert await bodies(store, "s-rich") == NOW
+
+
 async def test_the_same_in_postgresql(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,14 +201,16 @@ async def test_the_same_in_postgresql(
         await store.aclose()
 
 
+# The second could not renew while the database was away.
+@pytest.mark.parametrize(
+    "owner", ["now() + interval '1 hour', 15", "now() - interval '1 minute', 1e9"]
+)
 async def test_a_postgresql_database_that_an_earlier_version_uses_is_left_alone(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: LiteralString
 ) -> None:
     address = await _in_postgresql(home, monkeypatch)
     with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(
-            "INSERT INTO dragoman.owners VALUES ('x', '{}', now() + interval '1 hour', 15)"
-        )
+        connection.execute(f"INSERT INTO dragoman.owners VALUES ('x', '{{}}', {owner})")
         connection.execute("INSERT INTO dragoman.leases SELECT key, 1, 'x' FROM dragoman.sessions")
     with pytest.raises(StoreAway, match="another process is using it"):
         await open_postgres(address, tmp_path / "data")

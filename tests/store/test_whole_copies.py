@@ -105,6 +105,23 @@ async def test_what_is_left_of_a_copy_is_in_no_feed(opens: Opens) -> None:
         }
 
 
+async def test_texts_that_are_not_whole_do_not_crowd_out_others(opens: Opens) -> None:
+    async with opens(StoreLimits()) as store:
+        lease = await begin(store)
+        await store.append(lease, batch(1, said=[Said(1, "agent", "shared words")]))
+        filling = await begin(store, "other", YOU)
+        many = batch(1, 400, said=[Said(n, "agent", f"shared words {n}") for n in range(1, 401)])
+        failure = RuntimeError("cut short")
+
+        def torn() -> Iterator[Batch]:
+            yield many
+            raise failure
+
+        with pytest.raises(RuntimeError):
+            await store.fill(filling, torn(), SessionChange())
+        assert [hit.session_id for hit in await store.search("shared")] == ["s"]
+
+
 async def test_a_session_that_is_filled_is_seen_when_it_is_whole(opens: Opens) -> None:
     async with opens(SMALL) as store:
         lease, other = await begin(store), await begin(store, "other", YOU)

@@ -85,6 +85,8 @@ _BY_AGENT_NAME = {
     "gemini": Quirks(missing_file="empty"),
     # Calls the tool by which it edits with most models `other`, and says its name in the title.
     "cline": Quirks(edit_titles=("apply_patch: ",)),
+    # Names the tool by which it edits next to what it edits.
+    "hermes-agent": Quirks(edit_tools=("write_file", "patch")),
     # Asks for all pending actions at once and names none of them, with two ways to say yes once;
     # its editor takes a command as input.
     "openhands cli acp agent": Quirks(

@@ -116,6 +116,10 @@ QUIRKS_KEYS: Keys = {
         "list of strings",
         "values of `command` that are editor actions, not shell commands",
     ),
+    "edit_tools": (
+        "list of strings",
+        "values of `tool` that are the agent's own editor, not MCP tools",
+    ),
 }
 
 MCP_KEYS: Keys = {

@@ -494,10 +494,10 @@ class Session:
     async def detach(self, error: DragomanError) -> None:
         """Stop working here without closing the session: it is going to be continued elsewhere.
 
-        A turn that still runs ends with `error`; queued prompts stay in the state, and so does one
-        that was not sent yet.
+        A turn that still runs ends with `error`; prompts that were not sent stay in the state.
         """
         self._closing = True
+        self.log.end_replay()
         if (turn := self._turn) is not None:
             waits_again = self.holds_back
             if turn.sent:

@@ -144,7 +144,7 @@ class Lives:
         loop.call_later(self._limits.trim_seconds, self.trim)
 
     def trim(self) -> None:
-        if self._freed_memory.is_worth_returning:
+        if not self._is_closed and self._freed_memory.is_worth_returning:
             asyncio.get_running_loop().run_in_executor(None, self._freed_memory.give_back)
 
     async def left(self, session_id: str) -> None:

@@ -13,7 +13,10 @@ _MUCH = 16 << 20
 
 
 class FreedMemory:
-    """Whether the process has grown by `much` bytes since it last gave memory back."""
+    """Whether the process has grown by `much` bytes since its start.
+
+    Not since it last gave memory back: what was in use then may be free now.
+    """
 
     def __init__(self, much: int = _MUCH) -> None:
         self._much = much
@@ -30,7 +33,6 @@ class FreedMemory:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:  # glibc has it, musl does not
             trim(0)
-        self._size = _resident()
 
 
 def _resident() -> int:

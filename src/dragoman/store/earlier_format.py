@@ -76,11 +76,12 @@ def current(kind: Any, body: bytes) -> bytes:
 
 
 def _renamed(form: _Form, value: bytes) -> bytes:
-    if value.startswith(b"{") and form.objects:
+    first = value.lstrip()[:1]
+    if first == b"{" and form.objects:
         members = _members.decode(value)
         keys = form.objects.get(_tag(form.tag_field, members))
         return value if keys is None else _encode(_in_object(keys, members))
-    if value.startswith(b"[") and form.items is not None:
+    if first == b"[" and form.items is not None:
         return _encode([_inside(form.items, item) for item in _items.decode(value)])
     return value
 

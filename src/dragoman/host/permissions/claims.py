@@ -69,6 +69,9 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
     edit_verbs: tuple[str, ...] = ()
     """Values of `command` that are editor actions, not shell commands, in a call that edits files;
     in a call that reads files, only `view` is."""
+    edit_tools: tuple[str, ...] = ()
+    """Values of `tool` that are the agent's own editor, not MCP tools, in a call that edits
+    files."""
 
     def kind_of(self, kind: str, title: str) -> str:
         return "edit" if kind == "other" and title.startswith(self.edit_titles) else kind
@@ -90,22 +93,25 @@ def read_claim(
     look: Callable[[str], Sighting | None] = lambda path: Sighting(normalise(path)),
     name: str | None = None,
     verbs: Collection[str] = (),
+    editors: Collection[str] = (),
 ) -> Access:
     """What the host would be asked to do if the agent did as it claims, with the tool of that name.
 
     `roots` are the real ones. `look` says what an absolute path is on the disk, None where that
     is unknown; without it links are taken at their word. `verbs` are not commands where files
-    are read or changed.
+    are read or changed, and `editors` not further tools where files are changed.
     """
     found = RawInput(raw_input, verbs=_verbs(kind, verbs))
     names = _Names(cwd, home, look)
     writes = bool(diff_paths) or kind in _WRITING
+    own = [tool for tool in found.tools if writes and tool in editors]
+    found.tools = [tool for tool in found.tools if tool not in own]
     # Other names next to a patch do not replace the files that the patch names.
     patched = found.patched if writes else []
     texts = [*diff_paths, *locations, *_named(found, kind, writes), *patched]
     paths, aliases = names.with_aliases(texts)
     facts = msgspec.structs.replace(
-        _stated(found, agent, name),
+        _stated(found, agent, (*own, *filter(None, (name,)))),
         paths=paths,
         aliases=aliases,
         hazard=names.hazard,
@@ -116,8 +122,8 @@ def read_claim(
     return _with_operations(facts, found, names, kind, writes)
 
 
-def _stated(found: RawInput, agent: str, name: str | None) -> Access:
-    """What the input says by itself, without a look at the disk."""
+def _stated(found: RawInput, agent: str, names: tuple[str, ...]) -> Access:
+    """What the input says by itself, without a look at the disk; `names` can only refuse."""
     tools = tuple(dict.fromkeys(found.tools))
     return Access(
         operation="other",
@@ -127,7 +133,7 @@ def _stated(found: RawInput, agent: str, name: str | None) -> Access:
         variables=tuple(dict.fromkeys(found.variables)),
         hosts=tuple(dict.fromkeys(found.hosts)),
         tool=tools[0] if tools else None,
-        names=tools if name is None else (*tools, name),
+        names=(*tools, *names),
         claimed=True,
     )
 
@@ -464,6 +470,7 @@ class ClaimReader:
             look=Reach((*roots, home)).look,
             name=None if call is None else call.name,
             verbs=self._habits.edit_verbs,
+            editors=self._habits.edit_tools,
         )
         return lambda: reading(
             diff_paths=[path for diff in diffs_in(content) for path in diff.paths],

@@ -49,8 +49,11 @@ class Steps:
 
     @property
     def are_all(self) -> bool:
-        """Whether nothing else happens."""
-        return len(self._read) == 1 and not self._read[0].unread and bool(self._read[0].runs)
+        """Whether nothing else happens, and each where it is looked for now."""
+        if len(self._read) != 1:
+            return False
+        [read] = self._read
+        return not read.unread and read.early and bool(read.runs)
 
     def worth_a_look(self, rules: Iterable[Rule]) -> list[Rule]:
         """The rules without those that cannot match, of which there may be hundreds."""
@@ -137,7 +140,7 @@ class Steps:
             agent=self._access.agent,
             paths=() if seen is None else (seen.path,),
             aliases=() if seen is None else seen.aliases,
-            hazard=None if seen is None else seen.hazard,
+            hazard=None if seen is None else seen.hazard or _hazard(seen.path),
             roots=self._access.roots,
             claimed=self._access.claimed,
             complete=self._access.complete and seen is not None,
@@ -155,3 +158,9 @@ class Steps:
 def _may_lead_elsewhere(folder: str) -> bool:
     """Whether `cd` would look for the folder in other places first."""
     return folder.split("/")[0] not in ("", ".") and bool(os.environ.get("CDPATH"))
+
+
+def _hazard(path: str) -> str | None:
+    """Other redirections of the same line may complete the repository."""
+    is_head = "head" in path.casefold().split("/")
+    return "with a file HEAD, git may take its folder for a repository" if is_head else None

@@ -18,8 +18,9 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from dragoman.data_directory import data_directory
 from dragoman.errors import ConfigError
-from dragoman.host.rules.access import OPERATIONS, Access, Operation
+from dragoman.host.rules.access import OPERATIONS, Access, Operation, Sighting
 from dragoman.host.rules.line_steps import Look, Steps, by_letters
 from dragoman.host.rules.rule import (
     YOUR_ANSWER,
@@ -323,9 +324,17 @@ def _is_blanket(rule: Rule, operation: Operation) -> bool:
 
 
 def _on_disk(access: Access) -> Look:
-    """Only for what is written does it matter which protected names lead there."""
+    """Only for what is written does it matter which protected names lead there. Our own data is
+    nowhere, as for files that are asked of us."""
     writes, reads = Reach((*access.roots, os.path.expanduser("~"))), Reach(())
-    return lambda path, writing: (writes if writing else reads).look(path)
+
+    def look(path: str, writing: bool) -> Sighting | None:
+        ours = os.path.realpath(data_directory())
+        seen = (writes if writing else reads).look(path)
+        is_ours = seen is not None and f"{seen.path}/".startswith(f"{ours}/")
+        return None if is_ours else seen
+
+    return look
 
 
 logger = logging.getLogger("dragoman.host")

@@ -41,12 +41,16 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     starts. A command that might run in several folders is there once for each.
 
     Of a line that is not read, `runs` are only those that came before the doubt.
+
+    `early` is false if a folder or a file is named after a command that might have put a link
+    there: what it leads to is not known before the line runs.
     """
 
     unread: str | None = None
     runs: tuple[tuple[PlainCommand, ...], ...] = ()
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    early: bool = True
 
 
 @functools.lru_cache(maxsize=16)  # a request is decided, explained and shown
@@ -192,6 +196,10 @@ class _Simple:
         self.is_redirected = True
 
     @property
+    def is_fed(self) -> bool:
+        return self.before == "|" or bool(self.reads)
+
+    @property
     def is_empty(self) -> bool:
         return not (self.words or self.variables or self.is_redirected)
 
@@ -266,6 +274,9 @@ class _Reader:
         self._reads: dict[str, None] = {}
         self._writes: dict[str, None] = {}
         self._budget = LONGEST_LINE * MOST_LAYERS
+        self._early = True
+        self._has_changed_names = False
+        self._pipes_into_files = False
 
     def reading(self) -> Reading:
         return Reading(
@@ -273,6 +284,7 @@ class _Reader:
             runs=tuple(self._runs),
             reads=tuple(self._reads),
             writes=tuple(self._writes),
+            early=self._early,
         )
 
     def line(self, line: str, folder: str = "", layers: tuple[PlainCommand, ...] = ()) -> None:
@@ -298,23 +310,39 @@ class _Reader:
         self, simple: _Simple, here: tuple[str, ...], layers: tuple[PlainCommand, ...]
     ) -> tuple[str, ...]:
         """Reads one command of several; the folders in which the next may run, if it succeeds."""
+        self._note_order(simple)
         try:
             if simple.words[0] == "cd":
                 return _after_cd(simple, here)
+            if simple.is_fed and _program(simple.words[0]) in _RUN_THEIR_INPUT:
+                raise _Doubt(f"{simple.words[0]}, which runs what it is given")
             for each in simple.variables:
                 _check_variable(each)
             if simple.variables and simple.words[0] == ":":
                 raise _Doubt("a variable that remains set")
         except _Doubt as doubt:
             self._unread = self._unread or str(doubt)
-        if len(self._reads) + len(self._writes) > MOST_COMMANDS:
+        more = len(here) * (len(simple.reads) + len(simple.writes))
+        if len(self._reads) + len(self._writes) + more > MOST_COMMANDS:
             self._unread = self._unread or "too many files"
             return here
         for folder in here:
             self._reads.update((_joined(folder, path), None) for path in simple.reads)
             self._writes.update((_joined(folder, path), None) for path in simple.writes)
             self.command(tuple(simple.words), folder, layers)
+        self._has_changed_names |= simple.words[0] not in _LEAVE_NAMES_ALONE
         return here
+
+    def _note_order(self, simple: _Simple) -> None:
+        """The commands of a pipeline run at the same time."""
+        if simple.before != "|":
+            self._pipes_into_files = False
+        names = bool(simple.reads or simple.writes) or simple.words[0] == "cd"
+        if names and self._has_changed_names:
+            self._early = False
+        if self._pipes_into_files and simple.words[0] not in _LEAVE_NAMES_ALONE:
+            self._early = False
+        self._pipes_into_files = self._pipes_into_files or names
 
     def command(self, argv: Argv, folder: str = "", layers: tuple[PlainCommand, ...] = ()) -> None:
         layers = (*layers, PlainCommand(argv, folder))
@@ -360,11 +388,28 @@ def _after_cd(simple: _Simple, here: tuple[str, ...]) -> tuple[str, ...]:
     folder = simple.words[1]
     if not folder or folder[0] in "-+" or ".." in folder.split("/"):
         raise _Doubt("a cd whose folder is not plain")
+    if any(here) and folder[0] not in "/.":
+        raise _Doubt("a second cd")  # of which it could not be said whether CDPATH leads elsewhere
     return tuple(_joined(each, folder) for each in here)
 
 
 def _joined(folder: str, path: str) -> str:
+    if folder.count("/") + path.count("/") > _DEEPEST:
+        raise _Doubt("a path with too many parts")
     return path if path.startswith("/") or not folder else f"{folder}/{path}"
+
+
+_DEEPEST = 64
+_LEAVE_NAMES_ALONE = frozenset(
+    (
+        *("cd", ":", "[", "cat", "echo", "false", "grep", "head", "ls", "printf", "pwd", "tail"),
+        *("test", "true", "wc"),
+    )
+)
+"""Commands that make no file, so what a path leads to is the same after them."""
+_RUN_THEIR_INPUT = _SHELLS | frozenset(
+    ("mysql", "node", "perl", "php", "psql", "python", "python3", "ruby", "sqlite3")
+)
 
 
 # ── what is not a program of that name ────────────────────────────────────────────────────────

@@ -23,11 +23,13 @@ from dragoman.store.sqlite.search import RANKED, pieces
 _FIND = """
 SELECT t.session, t.seq, t.kind, ts_rank(t.words, %s::tsquery, 2)
 FROM (
-    SELECT * FROM said t WHERE t.words @@ %s::tsquery
+    SELECT * FROM said t WHERE t.words @@ %s::tsquery AND t.session <> ALL(%s::bigint[])
         AND (t.session, t.seq) < (%s, %s) AND (t.session, t.seq) >= (%s, %s)
     ORDER BY t.session DESC, t.seq DESC LIMIT %s
 ) AS t ORDER BY t.session DESC, t.seq DESC
 """
+# Their texts are the newest, and would take the places of those that can be found.
+_NOT_WHOLE = "SELECT coalesce(array_agg(key), '{}') FROM sessions WHERE last_seq = 0"
 _PLACE = "SELECT session, seq FROM said ORDER BY session DESC, seq DESC OFFSET %s LIMIT 1"
 _TEXTS = """
 SELECT s.id, t.seq, t.kind, left(t.text, %s)
@@ -59,9 +61,10 @@ async def search(db: Database, text: str, limit: int) -> list[Hit]:
 async def _newest(db: Database, wanted: str, most: int) -> list[tuple[int, int, str, float]]:
     """Where the words stand and how well they fit there, newest first."""
     place: Any = await db.row(_PLACE, (NEWEST,)) or _BEGIN
-    found = await db.rows(_FIND, (wanted, wanted, *_END, *place, most))
+    [hidden] = await db.rows(_NOT_WHOLE)
+    found = await db.rows(_FIND, (wanted, wanted, *hidden, *_END, *place, most))
     if len(found) < most and place != _BEGIN:
-        found += await db.rows(_FIND, (wanted, wanted, *place, *_BEGIN, most - len(found)))
+        found += await db.rows(_FIND, (wanted, wanted, *hidden, *place, *_BEGIN, most - len(found)))
     return found
 
 

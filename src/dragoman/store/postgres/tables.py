@@ -11,6 +11,7 @@ from typing import TypeAlias
 from dragoman.errors import StoreAway, StoreError
 from dragoman.store.earlier_format import IN_USE, current_command, current_event
 from dragoman.store.postgres.database import SCHEMA, Database
+from dragoman.store.postgres.owners import RUN_OUT
 
 _FIRST = """
 CREATE TABLE sessions (
@@ -138,8 +139,8 @@ CREATE INDEX copies ON sessions ((copied_at + copied)) WHERE copied > 0 AND NOT 
 
 # Readers are not held up.
 _ALONE = "LOCK TABLE events, commands, leases, hosts IN EXCLUSIVE MODE"
-_AT_WORK = """
-SELECT 1 FROM owners o WHERE o.expires_at > now() AND (
+_AT_WORK = f"""
+SELECT 1 FROM owners o WHERE NOT {RUN_OUT} AND (
     EXISTS (SELECT 1 FROM leases l WHERE l.owner_id = o.id)
     OR EXISTS (SELECT 1 FROM hosts h WHERE h.id = o.id AND h.expires_at > to_timestamp(0))
 )

@@ -22,9 +22,12 @@ SELECT s.id, t.seq, t.kind, found.shown, found.passage, length(t.text)
 FROM (
     SELECT rowid AS id, snippet(said_words, 0, char(1), char(2), '…', 16) AS shown,
         snippet(said_words, 0, char(1), '', '', 64) AS passage
-    FROM said_words WHERE said_words MATCH ? ORDER BY rowid DESC LIMIT ?
+    FROM said_words WHERE said_words MATCH ? AND EXISTS (
+        SELECT 1 FROM said t JOIN sessions s ON s.key = t.session
+        WHERE t.id = said_words.rowid AND NOT s.deleted AND t.seq <= s.last_seq
+    ) ORDER BY rowid DESC LIMIT ?
 ) AS found JOIN said t ON t.id = found.id JOIN sessions s ON s.key = t.session
-WHERE NOT s.deleted AND t.seq <= s.last_seq ORDER BY t.id DESC
+ORDER BY t.id DESC
 """
 _MERGE = "INSERT INTO said_words (said_words, rank) VALUES ('merge', ?)"
 _MERGE_PAGES = 64

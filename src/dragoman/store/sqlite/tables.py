@@ -151,7 +151,7 @@ def _camel_case(db: Database) -> None:
     if db.row(_AT_WORK, (time.time(),)) is not None:
         raise StoreAway(db.place, IN_USE)
     db.run("DELETE FROM snapshots")
-    after = 0
+    after = -(2**63)  # copies may be below zero
     while some := portion(db, db.each(_WEIGH, (after,))):
         for position, body in db.rows(_BODIES, (some[0], some[-1])):
             if (now := current_event(body)) != body:
