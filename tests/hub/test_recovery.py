@@ -368,19 +368,21 @@ async def test_what_is_left_of_an_import_that_was_killed_is_removed(
     async def killed(*_: object) -> int:
         raise StoreFull("disk", "full")
 
-    async with hub_with(tmp_path, ScriptedAgent()) as hub:
-        fill = hub.store.fill
+    # Before there is a hub, which would see at once that its owner is dead.
+    async with stored(tmp_path) as store:
+        fill = store.fill
 
         async def by_half(lease: Lease, batches: Iterable[Batch], change: SessionChange) -> int:
             return await fill(lease, first(batches), change)
 
         with monkeypatch.context() as patch:
-            patch.setattr(hub.store, "fill", by_half)
-            patch.setattr(hub.store, "delete_session", killed)
+            patch.setattr(store, "fill", by_half)
+            patch.setattr(store, "delete_session", killed)
             with pytest.raises(StoreFull):
-                await import_session(hub.store, Archive(record, events), "s-1", dead_process())
-        assert await hub.store.session("s-1") is not None
+                await import_session(store, Archive(record, events), "s-1", dead_process())
+        assert await store.session("s-1") is not None
+    async with hub_with(tmp_path, ScriptedAgent()) as hub:
         await hub.chores.recover()
         assert await hub.store.session("s-1") is None
-        done = await import_session(hub.store, Archive(record, events), "s-2", dead_process())
+        done = await import_session(hub.store, Archive(record, events), "s-2", this_process())
         assert (done.last_seq, done.agent_session_id) == (1, "theirs")
