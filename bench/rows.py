@@ -236,17 +236,13 @@ def _with_times(column: Column | Missing, times: Path) -> Column | Missing:
 
 
 def one_shot(bench: Bench) -> list[Row]:
-    scene = ("updates", "10")
-    ours = bench.client(_python("one_shot"), scene, updates=10)
-    columns = {**bench.clients(*scene, updates=10), OURS: ours}
-    samples = interleave(columns, bench.counts.rounds + 2)
+    samples = interleave(bench.clients("updates", "10", updates=10), bench.counts.rounds + 2)
     cpu = _cells(samples, lambda one: one["process_cpu_s"] * 1e3)
     wall = _cells(samples, lambda one: one["process_wall_s"] * 1e3)
     note = (
         "One shot: a fresh program spawns the agent, initialises, opens a session, prompts, takes "
         "10 updates and exits. Dragoman also starts the helper that keeps agents from outliving "
-        "it, with `dragoman.warm_up()` in the first line of the program. The column by hand stands "
-        "for the prototype of the goal."
+        "it. The column by hand stands for the prototype of the goal."
     )
     return [
         Row("one shot, CPU", "{:.0f} ms", cpu, note=note),

@@ -52,10 +52,6 @@ def test_the_package_alone_imports_neither_asyncio_nor_msgspec() -> None:
     assert not modules_of("import dragoman") & {"asyncio", "msgspec", "logging"}
 
 
-def test_the_helper_process_starts_before_anything_that_takes_long_is_imported() -> None:
-    assert not modules_of("import dragoman; dragoman.warm_up()") & {"asyncio", "msgspec", "logging"}
-
-
 def test_the_library_imports_nothing_that_only_a_program_needs() -> None:
     assert not modules_of("from dragoman import Client") & HEAVY
 

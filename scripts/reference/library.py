@@ -26,7 +26,7 @@ NOTICE = "Generated from the source by `scripts/gen_reference.py`."
 GROUPS = {
     "Connect to an agent": (
         "Client AgentCommand RemoteAgent Transport HostCapabilities SessionOptions Timeouts Quirks "
-        "Offer Tap AgentInfo AgentCapabilities AuthMethod SessionInfo run_prompt warm_up"
+        "Offer Tap AgentInfo AgentCapabilities AuthMethod SessionInfo run_prompt"
     ),
     "Sessions and turns": "Session Turn Stream PromptInput Change",
     "Content": (

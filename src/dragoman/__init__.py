@@ -123,7 +123,6 @@ if TYPE_CHECKING:
     from dragoman.host.workspace.changes import Change
     from dragoman.host.workspace.files import FilesProvider
     from dragoman.host.workspace.roots import Root, Workspace
-    from dragoman.process.zygote_client import warm_up
     from dragoman.rpc import Tap
     from dragoman.session.content import (
         Audio,
@@ -348,7 +347,6 @@ __all__ = [
     "load_settings",
     "request_meta",
     "run_prompt",
-    "warm_up",
 ]
 
 _NAMES = {
@@ -387,7 +385,6 @@ _NAMES = {
     "host.workspace.changes": "Change",
     "host.workspace.files": "FilesProvider",
     "host.workspace.roots": "Root Workspace",
-    "process.zygote_client": "warm_up",
     "rpc": "Tap",
     "session.content": (
         "Audio Content ContentItem Diff Image Location Resource ResourceLink TerminalItem "

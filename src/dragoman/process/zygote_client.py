@@ -184,10 +184,7 @@ def dismiss(zygote: ZygoteClient) -> None:
 
 
 def warm_up() -> None:
-    """Start the helper process that runs agents, so that the first agent need not wait for it.
-
-    Call it before anything else is imported: it imports neither asyncio nor the rest of Dragoman.
-    """
+    """Start the zygote now, so that the first program need not wait for it."""
     if available():
         try:
             zygote()
