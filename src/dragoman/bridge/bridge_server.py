@@ -43,7 +43,7 @@ _LONGEST_ID = 512
 
 
 class Bridge:
-    """Everything behind the guard."""
+    """The endpoints of the bridge, for requests that the guard has let through."""
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ import msgspec
 
 
 class HubLimits(msgspec.Struct, kw_only=True):
-    """Read when they are needed: a change counts from then on."""
+    """Set them before the hub starts."""
 
     waiting_bytes: int = 64 * 1024 * 1024
     """Of events that the store was given and has not stored, and again of those that it was not
@@ -21,7 +21,7 @@ class HubLimits(msgspec.Struct, kw_only=True):
     queued_bytes: int = 64 << 20
     """… or so much: each is kept, and is part of every answer."""
     cancel_seconds: float = 5.0
-    """How long an agent may take to stop a turn when the session is put down or cut off."""
+    """How long an agent may take to stop a turn when the session is detached or cut off."""
     silence_seconds: float = 25.0
     """How long an owner that is gone, and may only be cut off, has to come back to what it runs."""
     stray_seconds: float = 10.0

@@ -9,8 +9,7 @@ READ_BYTES = 4 * 1024 * 1024
 
 
 class StoreLimits(msgspec.Struct, kw_only=True):
-    """Of any kind of store, except where one is named. Read when they are needed: a change counts
-    from then on."""
+    """Of any kind of store, except where one is named. Set them before the store is opened."""
 
     outage_seconds: float = 5.0
     """While a database is unavailable for longer, calls that can be repeated fail at once."""

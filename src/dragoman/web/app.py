@@ -95,7 +95,7 @@ BODY_SECONDS = 60.0
 
 
 class Dispatch:
-    """The application behind the guard."""
+    """Passes a request that the guard has let through to its endpoint."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

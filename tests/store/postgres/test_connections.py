@@ -221,7 +221,7 @@ async def test_a_pooler_that_gives_out_connections_by_session_is_not_noticed(
 
 def test_the_name_of_a_data_directory_is_made_once_and_then_only_read(tmp_path: Path) -> None:
     home = home_id(tmp_path)
-    # What a process that was killed in the midst of it has left is another name of the same file.
+    # If a process is killed while it does this, a second name of the same file remains.
     os.link(tmp_path / "home-id", tmp_path / f"home-id.{os.getpid()}")
     files = sorted(tmp_path.iterdir())
     assert home_id(tmp_path) == home
