@@ -392,7 +392,7 @@ async def test_idle_sessions_do_not_keep_an_agent_that_can_continue(tmp_path: Pa
     async with hub_with(tmp_path, ScriptedAgent([say("yes")])) as hub:
         live = await hub.create("it", str(tmp_path))
         await said(hub, live, "one")
-        await asyncio.wait_for(hub.chores.rest(after=0.0), 60)
+        await asyncio.wait_for(hub.chores.detach_idle(after=0.0), 60)
         assert hub.live == {}
         await hub.send(live.id, c.Prompt("two"))
         assert asked(hub.live[live.id]) == ["one", "two"]

@@ -93,7 +93,7 @@ async def test_a_turn_that_is_not_on_record_is_never_sent_to_the_agent(tmp_path:
             with pytest.raises(CommandRefused) as caught:
                 await soon(asking)
             assert caught.value.code == "owner_gone"
-            await hub.lives.left(live.id)
+            await hub.lives.until_free(live.id)
             assert "session/prompt" not in [method for method, _ in agent.received]
 
 
@@ -161,7 +161,7 @@ async def test_a_turn_that_was_cut_since_it_was_refused_is_ended_with_that_reaso
             faulty.error = StoreCorrupt(str(tmp_path), "the database is damaged")
             await live.session.cancel()
             await until(lambda: live.id not in hub.live)
-            await hub.lives.left(live.id)
+            await hub.lives.until_free(live.id)
             await hub.chores.recover()
             assert (await stored_state(store, live.id)).turn is not None
             assert await store.owner(live.id) == hub.owner, "nobody else would put it right"
@@ -190,7 +190,7 @@ async def test_a_store_that_fails_while_a_session_leaves_does_not_take_the_agent
             hub.lives.detach(leaves)
             faulty.error = StoreCorrupt(str(tmp_path), "the database is damaged")
             faulty.go_on.set()
-            await hub.lives.left(leaves.id)
+            await hub.lives.until_free(leaves.id)
             assert stays.running.users == 1
             faulty.error = None
 

@@ -210,7 +210,7 @@ async def test_a_session_that_goes_on_all_the_same_is_put_down_with_the_true_rea
             await until(lambda: live.id not in hub.live)
             flood.is_over.set()
             other.communicate(timeout=30)
-        await hub.lives.left(live.id)
+        await hub.lives.until_free(live.id)
         await until(lambda: hub.store.away is None)
         await hub.chores.recover()
         events = [x.decode() for x in await hub.store.events(live.id, limit=10**6)]

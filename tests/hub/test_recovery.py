@@ -1,4 +1,4 @@
-"""What an owner left that ended without doing so itself: put right by whoever comes next."""
+"""What an owner left that ended without doing so itself: recovered by the next process."""
 
 from __future__ import annotations
 
@@ -211,21 +211,21 @@ async def test_two_that_start_at_once_put_it_right_once(tmp_path: Path) -> None:
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
 
 
-async def test_one_session_that_cannot_be_put_right_does_not_keep_others_from_it(
+async def test_one_session_that_cannot_be_recovered_does_not_keep_others_from_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with stored(tmp_path) as store:
         dead = dead_process()
         for name in ("s-1", "s-2", "s-3"):
             await abandon(store, dead, name)
-        real = Opener.put_right
+        real = Opener.recovered
 
-        async def put_right(self: Opener, lease: Lease, reason: str = ENDED) -> Any:
+        async def recovered(self: Opener, lease: Lease, reason: str = ENDED) -> Any:
             if lease.session_id == "s-2":
                 raise ZeroDivisionError
             return await real(self, lease, reason)
 
-        monkeypatch.setattr(Opener, "put_right", put_right)
+        monkeypatch.setattr(Opener, "recovered", recovered)
         async with Hub(store, TestLauncher({})) as hub:
             await hub.chores.recover()
             assert (await hub.record("s-1")).status == "interrupted"
@@ -237,7 +237,7 @@ async def test_what_another_process_took_is_not_tried_for_ever(tmp_path: Path) -
         live = await hub.create("it", str(tmp_path))
         await hub.store.acquire(live.id, this_process(), seconds=60, gone=lambda _: True)
         live.recording.fail(StoreFull("here", "no space left"))
-        await hub.lives.left(live.id)
+        await hub.lives.until_free(live.id)
         assert hub.lives.has_leases
         await hub.chores.recover()
         assert not hub.lives.has_leases
@@ -321,7 +321,7 @@ async def test_what_was_asked_of_a_dead_owner_is_refused(tmp_path: Path) -> None
         assert refused.value.code == "owner_gone"
 
 
-async def test_a_hub_that_is_closed_leaves_nothing_to_put_right(tmp_path: Path) -> None:
+async def test_a_hub_that_is_closed_leaves_nothing_to_recover(tmp_path: Path) -> None:
     agent = ScriptedAgent()
     async with hub_with(tmp_path, agent) as hub:
         live = await hub.create("it", str(tmp_path))

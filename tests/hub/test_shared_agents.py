@@ -128,7 +128,7 @@ async def test_an_agent_that_goes_on_without_a_session_is_ended(tmp_path: Path, 
         for _ in range(agent_pool._LOOKS):  # pyright: ignore[reportPrivateUsage]
             heard = client.strays
             await until(lambda heard=heard: client.strays > heard or not hub.clients("it"))
-            await hub.chores.rest()
+            await hub.chores.detach_idle()
         assert not hub.clients("it")
         at_work[0].cancel()
 
@@ -156,7 +156,7 @@ def test_an_agent_without_a_session_has_a_while_to_come_to_rest() -> None:
     assert looked(1, sends=True)
     assert not looked(1, sends=False)
     assert not any(looked(1, sends=True) for _ in range(9))
-    running.rests()
+    running.reset_idle()
     assert not looked(60, sends=True)  # what was on its way
     assert not looked(1, sends=False)
     assert not any(looked(1, sends=True) for _ in range(9))
@@ -169,7 +169,7 @@ async def test_an_agent_that_is_quiet_without_a_session_is_kept(tmp_path: Path) 
         live = await asked(hub, "yes", tmp_path)
         await hub.send(live.id, c.Close())
         for _ in range(10):
-            await hub.chores.rest()
+            await hub.chores.detach_idle()
         assert hub.clients("it")
 
 

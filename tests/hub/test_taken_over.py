@@ -48,7 +48,7 @@ async def take(hub: Hub, live: Live) -> None:
     await hub.store.acquire(live.id, this_process(), seconds=60, gone=lambda _: True)
     await hub.chores.renew()
     assert live.id not in hub.live
-    await soon(hub.lives.left(live.id))
+    await soon(hub.lives.until_free(live.id))
 
 
 async def test_an_agent_that_ignores_the_cancel_is_ended(place: Place) -> None:

@@ -54,7 +54,7 @@ class TestLauncher:
     def is_shared(self, agent: str) -> bool:
         return agent not in self._own
 
-    def mcp_servers(self, agent: str) -> list[McpServer]:
+    def mcp_servers(self) -> list[McpServer]:
         return []
 
 

@@ -45,8 +45,8 @@ class Launcher(Protocol):
         """Whether one process serves all sessions of this agent that are offered the same."""
         ...
 
-    def mcp_servers(self, agent: str) -> list[McpServer]:
-        """What its sessions bring along."""
+    def mcp_servers(self) -> list[McpServer]:
+        """What every session brings along."""
         ...
 
 
@@ -67,9 +67,9 @@ class Running:
         client.read_at(self._pace)
         self.users = 0
         self._heard = self._looks = 0
-        self.rests()
+        self.reset_idle()
 
-    def rests(self) -> None:
+    def reset_idle(self) -> None:
         """From now on nobody uses it, or one less does."""
         self.idle_since = self._quiet_at = self._clock()
         self._heard, self._looks = self.client.strays, 0
@@ -157,7 +157,7 @@ class AgentPool:
     async def leave(self, running: Running, *, spent: bool = False) -> None:
         """A session no longer needs it; no other can use one that is `spent`."""
         running.users -= 1
-        running.rests()
+        running.reset_idle()
         if spent and running.users == 0:
             self.retire(running)
         if running.users == 0 and running not in self._shared.values():

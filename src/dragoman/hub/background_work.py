@@ -30,7 +30,7 @@ _SWEEP_SECONDS = 1.0
 _LOOK_SECONDS = 0.5
 _RENEW_SECONDS = LEASE_SECONDS / 4
 IDLE_SECONDS = 600.0
-"""After so long without use a session is put down and an agent stopped, if it can continue."""
+"""After so long without use a session is detached and an agent stopped, if it can continue."""
 _AT_HAND_SECONDS = 30.0
 """For so long after its last use a session's newest events are kept in memory."""
 
@@ -54,13 +54,15 @@ class Chores:
     def start(self) -> None:
         # Leases have a task of their own: the other chores may take longer than one lasts.
         self._tasks = [
-            asyncio.create_task(self._keep_on(_SWEEP_SECONDS, self.recover, self._save, self.rest)),
+            asyncio.create_task(
+                self._keep_on(_SWEEP_SECONDS, self.recover, self._save, self.detach_idle)
+            ),
             asyncio.create_task(self._keep_on(_RENEW_SECONDS, self._renew_if_any)),
         ]
 
     async def aclose(self) -> None:
-        """Finish the chore at hand: a lease that was just taken has to be given back. One that
-        waits for a store that is away is given up."""
+        """Finish the chore at hand: a lease that was just taken has to be released. One that
+        waits for a store that is away is cancelled."""
         self._stopping.set()
         working: Iterable[asyncio.Task[None]] = self._tasks
         while working and self._hub.store.away is None:
@@ -106,13 +108,13 @@ class Chores:
             ended = cache(self._hub.hosts.has_ended)
             others = [(each, owner) for each, owner in owned if owner.id != ours]
             found = [each for each, owner in others if ended(owner)]
-            for session_id in {*found, *self._given_up(others), *self._opener.left}:
+            for session_id in {*found, *self._silent(others), *self._opener.to_recover}:
                 opening = self._hub.lives.opening(session_id)
                 if not opening.locked():  # opening it here recovers it
                     async with opening:
                         await self._try(partial(self._recover, session_id))
 
-    def _given_up(self, others: Sequence[tuple[str, Owner]]) -> list[str]:
+    def _silent(self, others: Sequence[tuple[str, Owner]]) -> list[str]:
         """Sessions of owners that cannot be seen from here and do not renew their leases. By our
         own watch: a machine that wakes up finds all leases run out, also those of the living."""
         now = time.monotonic()
@@ -128,7 +130,7 @@ class Chores:
         try:
             await self._opener.recover(session_id)
         except SessionError:
-            self._opener.left.pop(session_id, None)  # another process was quicker
+            self._opener.to_recover.pop(session_id, None)  # another process was quicker
 
     # ── leases ────────────────────────────────────────────────────────────────────────────────
 
@@ -137,7 +139,7 @@ class Chores:
             await self.renew()
 
     async def renew(self) -> None:
-        """Keep our sessions, and let go of those that another process has taken."""
+        """Keep our sessions, and stop recording those that another process has taken."""
         lives = list(self._hub.live.values())
         held = await self._hub.store.renew(self._hub.owner, seconds=LEASE_SECONDS)
         for live in lives:
@@ -151,8 +153,8 @@ class Chores:
             if live.wants_snapshot:
                 await self._try(live.save_snapshot)
 
-    async def rest(self, after: float = IDLE_SECONDS) -> None:
-        """Put down what nobody has used for so many seconds and can be continued."""
+    async def detach_idle(self, after: float = IDLE_SECONDS) -> None:
+        """Detach sessions that nobody has used for so many seconds, if they can be continued."""
         now = time.monotonic()
         for live in list(self._hub.live.values()):
             if not live.idle:

@@ -170,7 +170,7 @@ async def _answered(asked: _Asked, fresh: asyncio.Event) -> bytes:
             await _soon(fresh)
     except StoreError as error:
         # It is in the inbox: the owner may find it there before we can.
-        asked.give_up(str(error))
+        asked.fail(str(error))
     return body
 
 
@@ -217,11 +217,11 @@ class _Asked:
         if lost or await self._owner_is_gone():
             self._lost = self._lost or now
             if now > self._lost + (_REFUSAL_SECONDS if self._to else _LAST_WORDS_SECONDS):
-                self.give_up("the process that ran the session has just ended")
+                self.fail("the process that ran the session has just ended")
         elif now > self._sent + _WORK_SECONDS:
-            self.give_up("the process that runs the session does not respond")
+            self.fail("the process that runs the session does not respond")
 
-    def give_up(self, sentence: str) -> NoReturn:
+    def fail(self, sentence: str) -> NoReturn:
         sentence = f"{sentence}; the command may have been carried out"
         raise CommandRefused(self._session_id, "unsure", sentence)
 

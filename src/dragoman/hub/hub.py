@@ -290,7 +290,7 @@ class Hub:
     async def detach(self, live: Live) -> None:
         """Stop running a session here; it is stored, and can be opened again anywhere."""
         self.lives.detach(live)
-        await self.lives.left(live.id)
+        await self.lives.until_free(live.id)
 
     def clients(self, agent: str) -> list[Client]:
         """The clients of this agent that run here."""
@@ -316,7 +316,7 @@ class Hub:
 
         Raises CommandRefused when it cannot, UnknownSession, and what opening it raises.
         """
-        await self.lives.left(session_id)
+        await self.lives.until_free(session_id)
         if (live := self.live.get(session_id)) is not None:
             return await self._do(live, command)
         at = await self.store.standing(session_id)
@@ -389,7 +389,7 @@ class Hub:
         if self.store.away is not None:
             await self.store.last_position()  # raises, before anything is done by half
         self.lives.detach(live, partial(self._end, live))
-        await self.lives.left(live.id)
+        await self.lives.until_free(live.id)
 
     async def _end(self, live: Live) -> None:
         try:
@@ -451,12 +451,12 @@ class Hub:
         record = await self.record(session_id)
         if (live := self.live.get(session_id)) is not None:
             await self._close(live)
-        await self.lives.left(session_id)
+        await self.lives.until_free(session_id)
         if not self.hosts.has(record):
             if await self.elsewhere.delete(record, local=local):
                 return
             local = True  # its agent is where nobody is now
-        await asyncio.shield(self.lives.leaves(session_id, self._delete(record, local)))
+        await asyncio.shield(self.lives.free_after(session_id, self._delete(record, local)))
 
     async def forget(self, session_id: str, still: Callable[[SessionRecord], bool]) -> int | None:
         """Delete a session that nobody uses, here alone, if it is `still` so once it is ours; how

@@ -27,4 +27,4 @@ class HubLimits(msgspec.Struct, kw_only=True):
     stray_seconds: float = 10.0
     """How long a shared agent without a session may continue to send before it is ended."""
     trim_seconds: float = 1.0
-    """How long after a session has left its memory is given back to the system."""
+    """How long after a session was detached its memory is given back to the system."""

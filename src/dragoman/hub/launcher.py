@@ -67,7 +67,7 @@ class SettingsLauncher:
     def is_shared(self, agent: str) -> bool:
         return self._agent(agent).process == "shared"
 
-    def mcp_servers(self, agent: str) -> list[McpServer]:
+    def mcp_servers(self) -> list[McpServer]:
         return list(self.settings().mcp_servers)
 
     def target(self, agent: str) -> AgentCommand | RemoteAgent:

@@ -90,7 +90,7 @@ class Opener:
     ) -> None:
         self._limits = limits
         self._output_limits = output_limits
-        self.left: dict[str, str] = {}
+        self.to_recover: dict[str, str] = {}
         """Sessions that are ours but do not run here, and why they were cut short: they must be
         recovered before they are released, and the store has not accepted that yet."""
         self._store = store
@@ -108,13 +108,13 @@ class Opener:
         try:
             yield await asyncio.shield(taking)
         finally:
-            await _to_its_end(self._give_back(taking))
+            await _to_its_end(self._release_taken(taking))
 
     def _taking(self, session_id: str) -> asyncio.Task[Lease]:
         """Shielded, since a lease that was taken for one who is gone would stay forever."""
 
         def gone(owner: Owner) -> bool | None:
-            ours = owner.id == self._owner.id and session_id in self.left
+            ours = owner.id == self._owner.id and session_id in self.to_recover
             return ours or self._hosts.has_ended(owner)
 
         async def taken() -> Lease:
@@ -126,19 +126,19 @@ class Opener:
 
         return asyncio.create_task(taken())
 
-    async def _give_back(self, taking: asyncio.Task[Lease]) -> None:
+    async def _release_taken(self, taking: asyncio.Task[Lease]) -> None:
         with suppress(DragomanError):
             lease = await taking
-            if lease.session_id not in self.left:
+            if lease.session_id not in self.to_recover:
                 await self.release(lease)
 
     async def release(self, lease: Lease) -> None:
-        """Give a session up; when that fails, it is tried again."""
+        """Give the lease back; when that fails, it is tried again."""
         try:
             await self._store.release(lease)
         except DragomanError as error:
             logger.warning("a session could not be released: %s", error)
-            self.left.setdefault(lease.session_id, ENDED)
+            self.to_recover.setdefault(lease.session_id, ENDED)
 
     # ── the ways to begin ─────────────────────────────────────────────────────────────────────
 
@@ -170,7 +170,7 @@ class Opener:
         taking = self._taking(session_id)
         try:
             lease = await asyncio.shield(taking)
-            record, history = await self.put_right(lease)
+            record, history = await self.recovered(lease)
             workspace_of(record, None if way.move is None else way.move.cwd)
             known = await self._known_here(record, way.on_reset)
             async with self._here(record, way):
@@ -179,7 +179,7 @@ class Opener:
                 begin = _continued(known, record, way.on_reset)
                 return await self._begin(record, lease, history, begin)
         except BaseException:
-            await _to_its_end(self._give_back(taking))
+            await _to_its_end(self._release_taken(taking))
             raise
 
     async def _known_here(self, record: SessionRecord, on_reset: OnReset) -> str | None:
@@ -248,26 +248,26 @@ class Opener:
             history = await self._copied(parent, record, lease)
             return await self._begin(record, lease, history, _as_fork(known))
         except BaseException:
-            self.left.setdefault(lease.session_id, ENDED)
+            self.to_recover.setdefault(lease.session_id, ENDED)
             raise
 
     async def _copied(
         self, parent: SessionRecord, record: SessionRecord, lease: Lease
     ) -> SessionState:
         await self._store.copy_events(parent.id, lease)
-        copied, history = await self.put_right(lease, FORKED)
+        copied, history = await self.recovered(lease, FORKED)
         record.last_seq = copied.last_seq
         return history
 
-    async def put_right(
+    async def recovered(
         self, lease: Lease, reason: str | None = None
     ) -> tuple[SessionRecord, SessionState]:
         """What is stored, after ending what an owner before us left open."""
-        why = self.left.setdefault(lease.session_id, ENDED)
+        why = self.to_recover.setdefault(lease.session_id, ENDED)
         # Read under the lease: until then another owner may have changed it.
         record = await self._store.session(lease.session_id)
         if record is None or record.status not in ("running", "waiting"):
-            self.left.pop(lease.session_id, None)
+            self.to_recover.pop(lease.session_id, None)
         if record is None:
             raise UnknownSession(lease.session_id)
         state = await state_to_go_on(self._store, lease) if record.last_seq else SessionState()
@@ -277,7 +277,7 @@ class Opener:
         if ends := loose_ends(state, reason or why):
             await self._append(lease, state, ends)
         record.last_seq = state.last_seq
-        self.left.pop(lease.session_id, None)
+        self.to_recover.pop(lease.session_id, None)
         return record, state
 
     async def _append(self, lease: Lease, state: SessionState, events: list[Any]) -> None:
@@ -291,9 +291,9 @@ class Opener:
         self._on_stored(lease.session_id)
 
     async def recover(self, session_id: str) -> None:
-        """Put a session right that its owner has left. Raises UnknownSession, SessionOwned."""
+        """Recover a session whose owner has ended. Raises UnknownSession, SessionOwned."""
         async with self.holding(session_id) as lease:
-            record, state = await self.put_right(lease)
+            record, state = await self.recovered(lease)
             # What it was asked for, it did not do; and nobody else should.
             await self._say(c.Refusal("owner_gone", ENDED), await self._store.take([lease]))
             if _is_nothing_yet(record, state):
@@ -329,9 +329,9 @@ class Opener:
     async def _uncreate(self, creating: asyncio.Task[Lease]) -> None:
         with suppress(DragomanError):
             lease = await creating
-            self.left.setdefault(lease.session_id, ENDED)
+            self.to_recover.setdefault(lease.session_id, ENDED)
             await self._store.delete_session(lease.session_id, lease)
-            self.left.pop(lease.session_id, None)
+            self.to_recover.pop(lease.session_id, None)
 
     async def _begin(
         self, record: SessionRecord, lease: Lease, history: SessionState | None, begin: Begin
@@ -350,11 +350,11 @@ class Opener:
             place = self._place(running, record, recording, history)
             session = await begin(running.client, place)
         except BaseException as error:
-            await _to_its_end(self._abandon(recording, running, error))
+            await _to_its_end(self._undo_opening(recording, running, error))
             raise
         return Live(self._store, recording, running, session, last_before=last_before)
 
-    async def _abandon(
+    async def _undo_opening(
         self, recording: EventRecorder, running: Running, error: BaseException
     ) -> None:
         await recording.seal()
@@ -371,7 +371,7 @@ class Opener:
         place = running.client.openings.place(
             record.cwd,
             additional_directories=record.additional_directories,
-            mcp_servers=self._agents.launcher.mcp_servers(record.agent),
+            mcp_servers=self._agents.launcher.mcp_servers(),
         )
         place.history, place.recorder = history, recording.take
         place.quota = OutputQuota(self._output_limits)

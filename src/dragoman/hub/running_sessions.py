@@ -49,18 +49,18 @@ class Lives:
         self._tell = tell
         self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._beginning: set[asyncio.Task[Live]] = set()
-        self._leaving: dict[str, asyncio.Task[None]] = {}
+        self._detaching: dict[str, asyncio.Task[None]] = {}
         self._is_closed = False
 
     @property
     def has_leases(self) -> bool:
-        return bool(self.running or self._beginning or self._opener.left)
+        return bool(self.running or self._beginning or self._opener.to_recover)
 
     # ── in ────────────────────────────────────────────────────────────────────────────────────
 
     async def open(self, session_id: str, way: Way) -> Live:
         """A stored session; the one that runs here, if it does."""
-        await self.left(session_id)
+        await self.until_free(session_id)
         if (live := self.running.get(session_id)) is not None:
             return live
         return await self.begin(session_id, lambda: self._reopened(session_id, way))
@@ -129,17 +129,17 @@ class Lives:
         been done."""
         if self.running.get(live.id) is live:
             del self.running[live.id]
-            self.leaves(live.id, self._leave(live, settle or partial(_settle, live)))
+            self.free_after(live.id, self._detach(live, settle or partial(_settle, live)))
 
-    def leaves(self, session_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def free_after(self, session_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Until this is done, nobody here opens the session."""
-        task = self._leaving[session_id] = asyncio.create_task(work)
-        task.add_done_callback(lambda _: self._leaving.pop(session_id, None))
+        task = self._detaching[session_id] = asyncio.create_task(work)
+        task.add_done_callback(lambda _: self._detaching.pop(session_id, None))
         task.add_done_callback(self._trim_soon)
         return task
 
     def _trim_soon(self, _: object) -> None:
-        """Once nobody holds what has left: those who waited for that may, for a moment."""
+        """Once nobody holds what was detached: those who waited for that may, for a moment."""
         loop = asyncio.get_running_loop()
         loop.call_later(self._limits.trim_seconds, self.trim)
 
@@ -147,11 +147,11 @@ class Lives:
         if not self._is_closed and self._freed_memory.is_worth_returning:
             asyncio.get_running_loop().run_in_executor(None, self._freed_memory.give_back)
 
-    async def left(self, session_id: str) -> None:
-        """Wait until a session that is on its way out is free again."""
-        await _finished(*(self._leaving[each] for each in self._leaving.keys() & {session_id}))
+    async def until_free(self, session_id: str) -> None:
+        """Wait until a session that is being detached can be opened again."""
+        await _finished(*(self._detaching[each] for each in self._detaching.keys() & {session_id}))
 
-    async def _leave(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
+    async def _detach(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
         try:
             await settle()
             with suppress(DragomanError):
@@ -161,15 +161,15 @@ class Lives:
             try:
                 await self._agents.leave(live.running)
             finally:
-                await self._give_up(live)
+                await self._release(live)
 
-    async def _give_up(self, live: Live) -> None:
+    async def _release(self, live: Live) -> None:
         error = live.recording.error
         if error is None or isinstance(error, LeaseLost):
             await self._opener.release(live.recording.lease)
         else:
             # Its end is not stored: that is done first, as soon as the store takes it.
-            self._opener.left[live.id] = f"{NOT_RECORDED}: {_reason(error)}"
+            self._opener.to_recover[live.id] = f"{NOT_RECORDED}: {_reason(error)}"
 
     async def aclose(self) -> None:
         """All of them, those that are being opened too, and the agents."""
@@ -182,12 +182,12 @@ class Lives:
             await asyncio.gather(*map(_settle, lives))
             # What an agent holds up continues once that has ended.
             await _finished(
-                *self._leaving.values(), *self._beginning, timeout=self._limits.cancel_seconds
+                *self._detaching.values(), *self._beginning, timeout=self._limits.cancel_seconds
             )
         finally:
             await self._agents.aclose()
-            await _finished(*self._leaving.values(), *self._beginning)
-            await asyncio.gather(*map(self._give_up, lives))
+            await _finished(*self._detaching.values(), *self._beginning)
+            await asyncio.gather(*map(self._release, lives))
 
 
 async def _settle(live: Live) -> None:

@@ -32,7 +32,7 @@ class Launcher:
     def is_shared(self, agent: str) -> bool:
         return True
 
-    def mcp_servers(self, agent: str) -> list[McpServer]:
+    def mcp_servers(self) -> list[McpServer]:
         return []
 
 

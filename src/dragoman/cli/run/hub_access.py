@@ -62,7 +62,7 @@ class JobLauncher:
     def is_shared(self, agent: str) -> bool:
         return True
 
-    def mcp_servers(self, agent: str) -> list[McpServer]:
+    def mcp_servers(self) -> list[McpServer]:
         return self._mcp_servers
 
 
