@@ -18,8 +18,6 @@ from dragoman.safe_text import reveal
 from dragoman.store.archive import Archive, exported, import_session, read_archive
 from dragoman.store.records import SessionFilter
 
-"""A list may have many pages."""
-
 
 def run(options: argparse.Namespace) -> int:
     match options.action:
