@@ -54,10 +54,10 @@ def _record(lab: Path, name: str) -> None:
     finally:
         shutil.rmtree(WORKSPACE)
     FOLDER.mkdir(exist_ok=True)
-    (FOLDER / f"{name}.jsonl").write_bytes(anonymous(recorded, _places(agent.env)))
+    (FOLDER / f"{name}.jsonl").write_bytes(anonymous(recorded, places(agent.env)))
 
 
-def _places(env: dict[str, str]) -> dict[str, str]:
+def places(env: dict[str, str]) -> dict[str, str]:
     """Every other folder that may be in a frame, and its replacement."""
     homes = {value for name, value in env.items() if name == "HOME" or name.endswith("_HOME")}
     return dict.fromkeys([*homes, str(Path.home())], "/home/user")

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.agents.extensions import EXTENSIONS
+from dragoman.agents.extensions import EXTENSIONS, said
 
 WORDS = "…"
 _PROSE = ("description", "message", "hint", "instructions")
@@ -20,8 +20,6 @@ _DATES = ("createdAt", "updatedAt")
 _GROUP = re.compile(r"\bPGID: \d+")
 _AT_MOST = 5
 """Of a list of models or commands so many stay."""
-_UNDERSTOOD = frozenset(extension.path[0] for extension in EXTENSIONS)
-"""What stays of `_meta`."""
 
 
 def anonymous(recording: bytes, places: Mapping[str, str]) -> bytes:
@@ -42,7 +40,7 @@ def _line(line: dict[str, Any]) -> dict[str, Any]:
 def _plain(value: Any, name: str = "") -> Any:
     match value:
         case {**members} if name == "_meta":
-            return {k: _plain(item, k) for k, item in members.items() if k in _UNDERSTOOD}
+            return _understood(members)
         case {**members}:
             plain = {key: _plain(item, key) for key, item in members.items()}
             return {key: item for key, item in plain.items() if key != "_meta" or item}
@@ -59,3 +57,15 @@ def _plain(value: Any, name: str = "") -> Any:
             return 1
         case _:
             return value
+
+
+def _understood(meta: dict[str, Any]) -> dict[str, Any]:
+    """What Dragoman reads of it."""
+    kept: dict[str, Any] = {}
+    for extension in EXTENSIONS:
+        if (value := said(meta, extension)) is not None:
+            place = kept
+            for key in extension.path[:-1]:
+                place = place.setdefault(key, {})
+            place[extension.path[-1]] = _plain(value, extension.path[-1])
+    return kept

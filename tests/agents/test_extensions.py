@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.agents.extensions import EXTENSIONS, TOOL_NAME, quirks_for, said
+from dragoman.agents.extensions import EXTENSIONS, quirks_for, tool_name
 from dragoman.client.v1.wire_format import tool_call_update
 from dragoman.client.v2 import wire_format as second
 from dragoman.schema import v1, v2
@@ -24,14 +24,19 @@ def test_the_table_is_documented() -> None:
 
 
 def test_nobody_else_knows_an_agents_own_words() -> None:
-    found = [file for file in SOURCES.rglob("*.py") if "claudeCode" in file.read_text()]
-    assert [file.relative_to(SOURCES).as_posix() for file in found] == ["agents/extensions.py"]
+    for words in ("claudeCode", '"goose", "toolCall"'):
+        found = [file for file in SOURCES.rglob("*.py") if words in file.read_text()]
+        assert [file.relative_to(SOURCES).as_posix() for file in found] == ["agents/extensions.py"]
 
 
 @pytest.mark.parametrize(
     ("meta", "name"),
     [
         ({"claudeCode": {"toolName": "Bash"}}, "Bash"),
+        ({"goose": {"toolCall": {"toolName": "write"}}}, "write"),
+        ({"toolName": "edit"}, "edit"),
+        ({"toolName": ""}, None),
+        ({"toolName": 7}, None),
         ({"claudeCode": {}}, None),
         ({"claudeCode": "odd"}, None),
         ({}, None),
@@ -39,7 +44,7 @@ def test_nobody_else_knows_an_agents_own_words() -> None:
     ],
 )
 def test_what_is_not_there_is_nothing(meta: dict[str, Any] | None, name: str | None) -> None:
-    assert said(meta, TOOL_NAME) == name
+    assert tool_name(meta) == name
 
 
 def test_both_dialects_read_it() -> None:

@@ -22,10 +22,16 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str
 
 
-TOOL_NAME: Final = Extension(
-    path=("claudeCode", "toolName"),
-    said_by="Claude Code",
-    meaning="the name of a tool call, where `name` is missing",
+def _tool_name(said_by: str, *path: str) -> Extension:
+    meaning = "the name of a tool call, where `name` is missing"
+    return Extension(path=path, said_by=said_by, meaning=meaning)
+
+
+TOOL_NAMES: Final = (
+    _tool_name("Claude Code", "claudeCode", "toolName"),
+    # Only its own tools have no `EXTENSION__` before their names.
+    _tool_name("Goose", "goose", "toolCall", "toolName"),
+    _tool_name("Qwen Code", "toolName"),
 )
 TOOL_OUTPUT: Final = Extension(
     path=("claudeCode", "toolResponse"),
@@ -53,7 +59,7 @@ TERMINAL_EXIT: Final = _of_terminals(
     "terminal_exit", "how it ended: `terminal_id`, `exit_code`, `signal`"
 )
 EXTENSIONS: Final = (
-    TOOL_NAME,
+    *TOOL_NAMES,
     TOOL_OUTPUT,
     PARENT_CALL,
     TERMINAL_INFO,
@@ -70,6 +76,12 @@ def said(meta: Mapping[str, Any] | None, extension: Extension) -> Any:
             return None
         value = cast("Mapping[str, Any]", value).get(key)
     return value
+
+
+def tool_name(meta: Mapping[str, Any] | None) -> str | None:
+    """The name that `_meta` gives a tool call."""
+    names = (said(meta, extension) for extension in TOOL_NAMES)
+    return next((name for name in names if isinstance(name, str) and name), None)
 
 
 class Quirks(Habits, frozen=True, kw_only=True):

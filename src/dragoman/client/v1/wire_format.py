@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from dragoman.agents.extensions import TOOL_NAME, TOOL_OUTPUT, said
+from dragoman.agents.extensions import TOOL_OUTPUT, said, tool_name
 from dragoman.client.config import HostCapabilities
 from dragoman.client.translation import (
     Updates,
@@ -83,10 +83,7 @@ def _given(value: Any) -> Any:
 
 
 def _tool_name(told: str | UnsetType | None, meta: dict[str, Any] | None) -> str | UnsetType:
-    if told:
-        return told
-    name = said(meta, TOOL_NAME)
-    return name if isinstance(name, str) and name else UNSET
+    return told or (tool_name(meta) if meta else None) or UNSET
 
 
 def _tool_output(told: Any, meta: dict[str, Any] | None) -> Any:

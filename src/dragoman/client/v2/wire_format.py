@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from dragoman.agents.extensions import TOOL_NAME, TOOL_OUTPUT, said
+from dragoman.agents.extensions import TOOL_OUTPUT, said, tool_name
 from dragoman.client.config import HostCapabilities
 from dragoman.client.translation import Updates, block_of, location, shared_updates, tool_contents
 from dragoman.client.v1 import wire_format as v1_format
@@ -51,8 +51,8 @@ def tool_call_update(wire: v2.ToolCallUpdate) -> e.ToolCallUpdated:
 
 
 def _tool_name(wire: v2.ToolCallUpdate) -> str | UnsetType | None:
-    name = said(wire.meta or None, TOOL_NAME) if wire.name is UNSET else None
-    return name if isinstance(name, str) and name else wire.name
+    name = tool_name(wire.meta or None) if wire.name is UNSET else None
+    return name or wire.name
 
 
 def _tool_output(wire: v2.ToolCallUpdate) -> Any:
