@@ -311,7 +311,7 @@ class Dialect(ABC):
         on_opened: OnOpened,
     ) -> None:
         def on_reply(raw: msgspec.Raw) -> None:
-            data = _result(raw)
+            data = codec.object_of(raw)
             reply = codec.decode(data, reply_type)
             known = reply.session_id if session_id is None else session_id
             on_opened(Opened(known, self._facts(reply, data), reply.meta))
@@ -430,23 +430,18 @@ class Dialect(ABC):
             timeout=self._timeouts.control,
             on_reply=lambda raw: self._keep_meta(method, raw),
         )
-        return codec.decode(_result(raw), reply_type)
+        return codec.decode(codec.object_of(raw), reply_type)
 
     def _keep_meta(self, method: str, raw: msgspec.Raw) -> None:
         self.reply_meta.pop(method, None)
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            told = msgspec.json.decode(_result(raw), type=_Reply).meta
+            told = msgspec.json.decode(codec.object_of(raw), type=_Reply).meta
             if kept := fitted(told, LIMITS.fact)[0]:
                 self.reply_meta[method] = kept
 
 
 class _Reply(msgspec.Struct):
     meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
-
-
-def _result(raw: msgspec.Raw) -> bytes | msgspec.Raw:
-    """Some agents answer with null where there is nothing to tell."""
-    return b"{}" if bytes(raw) == b"null" else raw
 
 
 def _as_it_came(raw: msgspec.Raw, field: str) -> dict[str, Any]:

@@ -29,6 +29,11 @@ def decode(data: bytes | Raw, type_: type[T]) -> T:
     return examine(data, type_)[0]
 
 
+def object_of(result: Raw) -> bytes | Raw:
+    """A result to decode: some agents answer with null where there is nothing to tell."""
+    return b"{}" if bytes(result) == b"null" else result
+
+
 def examine(data: bytes | Raw, type_: type[T]) -> tuple[T, bool]:
     """The same, and whether it fits as it is: else parts of it may have been left out."""
     try:

@@ -184,9 +184,9 @@ class Transcript:
                 self.happen(opened.session_id, place)
                 self._facts(opened.session_id, opened)
             case "session/load" | "session/resume", Reply():
-                result = b"{}" if bytes(reply.result) == b"null" else reply.result
                 session_id = codec.decode(request.params, v1.LoadSessionRequest).session_id
-                self._facts(session_id, codec.decode(result, v1.LoadSessionResponse))
+                opened = codec.decode(codec.object_of(reply.result), v1.LoadSessionResponse)
+                self._facts(session_id, opened)
             case _:
                 pass
 

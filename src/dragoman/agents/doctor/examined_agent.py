@@ -143,7 +143,7 @@ class Patient:
     async def call(self, method: str, request: Any, reply_type: type[T]) -> T:
         """Raises what `Peer.call` raises, and InvalidMessage for an answer that does not fit."""
         raw = await self.peer.call(method, codec.encode(request), on_reply=self._replied)
-        return codec.decode(b"{}" if bytes(raw) == b"null" else raw, reply_type)
+        return codec.decode(codec.object_of(raw), reply_type)
 
     async def prompt(self, session_id: str, text: str) -> v1.PromptResponse:
         content: list[v1.ContentBlock] = [v1.TextContent(text=text)]
