@@ -30,7 +30,7 @@ from dragoman.cli.render import event_text, terminal_view
 from dragoman.host.rules.rule import RuleFields
 from dragoman.session import bounds, content, events, facts, permission_options, state
 from dragoman.store.records import Status
-from dragoman.web.shapes import server_shapes, session_shapes
+from dragoman.web.shapes import policy_shapes, server_shapes, session_shapes
 
 FOLDER = Path(__file__).parent.parent / "web" / "src" / "core" / "generated"
 WIDTH = 100
@@ -50,8 +50,11 @@ ANSWERS: tuple[Struct, ...] = (
     ),
     *(
         RuleFields,
-        server_shapes.RuleShape,
-        server_shapes.RuleList,
+        policy_shapes.RuleShape,
+        policy_shapes.RuleList,
+        policy_shapes.AddedRule,
+        policy_shapes.TriedRule,
+        policy_shapes.Verdict,
         ListedAgent,
         server_shapes.AgentSessionShape,
     ),

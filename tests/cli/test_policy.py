@@ -39,7 +39,8 @@ def rule(rule_id: str, **fields: object) -> Rule:
 
 def test_without_rules_the_list_says_where_they_come_from(dragoman: Dragoman) -> None:
     done = dragoman("policy", "list")
-    assert (done.code, done.out) == (0, 'no stored rules; "always" answers create them\n')
+    said = 'no stored rules; "always" answers and `policy add` create them\n'
+    assert (done.code, done.out) == (0, said)
     assert dragoman("policy", "list", "--json").out == "[]\n"
 
 

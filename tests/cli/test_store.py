@@ -70,7 +70,7 @@ def test_old_sessions_are_pruned(user: Dragoman) -> None:
     assert user("sessions", "list", "--json").out.strip() == "[]"
     for wrong in ("0d", "90", "x", "-3d"):
         refused = user(*prune[:2], f"--older-than={wrong}")
-        assert (refused.code, "expected an age such as 90d" in refused.err) == (2, True)
+        assert (refused.code, "expected a time such as 90d" in refused.err) == (2, True)
 
 
 def test_the_host_of_a_session_is_listed_where_several_machines_look(

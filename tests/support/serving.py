@@ -62,7 +62,7 @@ class FakeLauncher(SettingsLauncher):
         client = Client.start(
             self._agents[agent].connect(),
             name=agent,
-            policy=self._fake_policy,
+            policy=self.policy,
             protocol=self._protocol,
             capabilities=HostCapabilities(
                 read_files=offer.files, write_files=offer.files, terminals=offer.terminals
@@ -74,10 +74,6 @@ class FakeLauncher(SettingsLauncher):
 
     def is_shared(self, agent: str) -> bool:
         return True if agent in self._agents else super().is_shared(agent)
-
-    @property
-    def _fake_policy(self) -> Policy:
-        return self._policy
 
 
 @dataclass

@@ -44,7 +44,8 @@ POST /api/sessions/{}/kill
 GET /api/sessions/{}/frames
 GET /api/sessions/{}/files
 POST /api/uploads
-GET DELETE /api/policies
+GET POST DELETE /api/policies
+POST /api/policies/explain
 POST /api/agents/{}/auth
 POST /api/agents/{}/doctor
 GET /api/openapi.json

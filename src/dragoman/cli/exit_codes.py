@@ -52,6 +52,8 @@ class Exit(IntEnum):
     REFUSED = 5
     ENDED_EARLY = 7
     SIGN_IN = 8
+    ASKED = 10
+    DENIED = 11
     CANCELLED = 130
 
 

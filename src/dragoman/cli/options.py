@@ -322,6 +322,17 @@ def not_negative(text: str) -> float:
     return value
 
 
+def age(text: str) -> float:
+    """The type of an option that is an age or a time to come, in days."""
+    import re
+
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([hdw])", text)
+    days = 0.0 if found is None else float(found[1]) * {"h": 1 / 24, "d": 1.0, "w": 7.0}[found[2]]
+    if not days:
+        raise argparse.ArgumentTypeError(f"expected a time such as 90d, 12w or 36h, not {text!r}")
+    return days
+
+
 def _number(text: str) -> float:
     try:
         return float(text)

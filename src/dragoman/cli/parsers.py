@@ -27,12 +27,20 @@ class Actions:
         )
 
     def add(
-        self, name: str, text: str, examples: str = "", *, module: str | None = None
+        self,
+        name: str,
+        text: str,
+        examples: str = "",
+        *,
+        module: str | None = None,
+        alias: str | None = None,
     ) -> argparse.ArgumentParser:
         """Add an action; `text` says what it does, `examples` are lines for its help. Its `module`
-        has the name of the action, unless another is given, and a function `run(options)`."""
+        has the name of the action, unless another is given, and a function `run(options)`. People
+        may type the `alias` instead."""
         parser = self._actions.add_parser(
             name,
+            aliases=[] if alias is None else [alias],
             help=text,
             description=f"{text[:1].upper()}{text[1:]}.",
             epilog=f"examples:\n{examples}" if examples else None,
@@ -66,7 +74,7 @@ COMMANDS = {
     "serve": "serve the web page and all sessions over HTTP",
     "bridge": "make an agent on this machine available to other machines",
     "agents": "list, check, install and remove agents",
-    "policy": "list, check, explain and revoke permission rules",
+    "policy": "list, add, explain, test and revoke permission rules",
     "store": "check, copy or prune the session store",
     "replay": "play back a recording, or serve it as an agent",
     "completion": "print a shell completion script",

@@ -38,7 +38,7 @@ class SettingsLauncher:
         self._offer = offer
         self.settings = settings
         self.taps: WeakKeyDictionary[Client, Tap] = WeakKeyDictionary()
-        self._policy = policy
+        self.policy = policy
         self._new_tap = new_tap
 
     @property
@@ -53,7 +53,7 @@ class SettingsLauncher:
         client = Client.start(
             run_in(found.target, cwd),
             name=agent,
-            policy=self._policy,
+            policy=self.policy,
             quirks=found.quirks,
             protocol=found.protocol,
             proxies=[run_in(proxy, cwd) for proxy in found.proxies],

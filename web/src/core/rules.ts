@@ -1,6 +1,6 @@
 // Permission rules, and the reasons of decisions, in words.
 
-import type { RuleFields as Rule } from './generated/answers'
+import type { RuleFields as Rule, Verdict } from './generated/answers'
 import type { Decision } from './generated/facts'
 import { baseName, moment, table } from './format'
 import { shellWords } from './safe_text'
@@ -20,15 +20,27 @@ export function subjectOf(rule: Rule): { operation: string; names: string[] } {
   return { operation: rule.operation ?? 'anything', names }
 }
 
-const YOUR_ANSWER = 'your answer'
+const YOURS = table<string>({ 'your answer': 'your “always” answer', 'your rule': 'your rule' })
 
-/** Why something was decided; a rule that an answer left is named by what it says, and not by its id. */
-export function reasonOf({ reason, rule }: Decision): string {
+/** Where a stored rule comes from. */
+export function madeBy({ source = '' }: Rule): string {
+  return source === 'your rule' ? 'added by you' : 'your answer'
+}
+
+/** Why something was decided; a stored rule is named by what it says, and not by its id. */
+export function reasonOf({ reason, rule }: Decision | Verdict): string {
   const known = rule as Rule | null | undefined
-  if (known?.source !== YOUR_ANSWER || !known.id) return reason
+  const source = known?.source ?? ''
+  const name = YOURS[source]
+  if (!known?.id || name === undefined) return reason
   const { operation, names } = subjectOf(known)
   const words = [DOING[operation] ?? operation, ...names].join(' ')
-  return `${reason.replace(`${YOUR_ANSWER} ${known.id}`, 'your “always” answer')}: ${words}`
+  return `${reason.replace(`${source} ${known.id}`, name)}: ${words}`
+}
+
+/** Rules that were considered: those that match first. */
+export function inOrder<T extends { matches: boolean }>(rules: readonly T[]): T[] {
+  return [...rules].sort((a, b) => Number(b.matches) - Number(a.matches))
 }
 
 export interface Source { words: string; why: string }

@@ -2,8 +2,8 @@
 // contract says; text in it is the agent's and is shown as text.
 
 import type {
-  Accepted, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape, ListedAgent,
-  Question, RuleList, SignIns, Summary, Upload,
+  Accepted, AddedRule, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape,
+  ListedAgent, Question, RuleList, SignIns, Summary, Upload, Verdict,
 } from '../core/generated/answers'
 import type { Json } from '../core/generated/content'
 import type { Event } from '../core/generated/events'
@@ -12,7 +12,7 @@ import { token } from './token'
 export type {
   Accepted, AgentSessionShape, CostAmount as Amount, DoctorReport, FileChange, FileChanges, FrameShape as RawFrame,
   HitShape as SearchHit, ListedAgent as AgentInfo, Question as AgentQuestion, RuleShape as Policy, SignIn as SignInMethod,
-  SignIns, Status, Summary, Upload,
+  SignIns, Status, Summary, Upload, Verdict,
 } from '../core/generated/answers'
 
 export class ApiError extends Error {
@@ -146,9 +146,17 @@ export const search = (q: string, signal?: AbortSignal) =>
 /** What was spent since a moment, in each currency. */
 export const costs = (since: number) => call<{ costs: CostAmount[] }>('GET', `/api/costs${query({ since })}`)
 
+/** A request to try the rules on. */
+export interface TrialBody { operation: string; command?: string; path?: string; host?: string; tool?: string; cwd?: string }
+
+/** Without a project, a rule applies in all of them. */
+export interface NewRule extends Omit<TrialBody, 'cwd'> { effect: Verdict['effect']; prefix?: boolean; project?: string; expiresAt?: number }
+
 export const policies = {
   list: () => call<RuleList>('GET', '/api/policies'),
   revoke: (id: string) => call<unknown>('DELETE', `/api/policies${query({ id })}`),
+  add: (rule: NewRule) => call<AddedRule>('POST', '/api/policies', rule),
+  explain: (request: TrialBody) => call<Verdict>('POST', '/api/policies/explain', request),
 }
 
 /** Puts a file on the server; a prompt names it as `{type: "upload", uri}`. */

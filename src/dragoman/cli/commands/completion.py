@@ -64,7 +64,7 @@ def _argument_kind(command: CompletableCommand, argument: Argument) -> str:
             return "agents"
         case (*_, "SESSION"):
             return "sessions"
-        case ("policy", "revoke", _):
+        case ("policy", "revoke" | "remove", _):
             return "rules"
         case (*_, name):
             return _BY_VALUE.get(name, "anything")

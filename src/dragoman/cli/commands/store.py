@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 
+from dragoman.cli.options import age
 from dragoman.cli.parsers import Actions, run_action
 
 _EXAMPLES = """\
@@ -54,7 +54,7 @@ def _add_prune(actions: Actions) -> None:
     pruning.add_argument(
         "--older-than",
         metavar="AGE",
-        type=_age,
+        type=age,
         required=True,
         help="minimum idle time, such as 90d, 12w or 36h",
     )
@@ -73,12 +73,3 @@ def _add_prune(actions: Actions) -> None:
 
 
 run = run_action
-
-
-def _age(text: str) -> float:
-    """The type of an option that is an age, in days."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([hdw])", text)
-    days = 0.0 if found is None else float(found[1]) * {"h": 1 / 24, "d": 1.0, "w": 7.0}[found[2]]
-    if not days:
-        raise argparse.ArgumentTypeError(f"expected an age such as 90d, 12w or 36h, not {text!r}")
-    return days

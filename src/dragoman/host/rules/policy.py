@@ -24,6 +24,7 @@ from dragoman.host.rules.access import OPERATIONS, Access, Operation, Sighting
 from dragoman.host.rules.line_steps import Look, Steps, by_letters
 from dragoman.host.rules.rule import (
     YOUR_ANSWER,
+    YOUR_RULE,
     Effect,
     Moment,
     Rule,
@@ -419,7 +420,7 @@ class Policy:
             also=partial(by_real_names, roots=access.roots),
             look=_on_disk(access),
         )
-        if decision.rule is not None and decision.rule.source == YOUR_ANSWER:
+        if decision.rule is not None and decision.rule.source in (YOUR_ANSWER, YOUR_RULE):
             self._note_use(decision.rule.id)
         return decision
 

@@ -24,21 +24,34 @@ _KEYS = ("effect", "operation", "agent", "path", "argv", "argv_prefix", "cwd", "
 
 def load_policy(path: Path, *, home: str) -> tuple[Rule, ...]:
     """Read a file of rules, JSON or TOML; `home` replaces `~` in paths. Raises ConfigError."""
+    return parse_policy(_read(path), str(path), home=home)
+
+
+def read_document(path: Path) -> Any:
+    """What is in a JSON or TOML file about rules. Raises ConfigError."""
+    return _document(_read(path), str(path))
+
+
+def _read(path: Path) -> str:
     try:
-        text = read_regular(path, _MAX_BYTES, links=True).decode("utf-8-sig")
+        return read_regular(path, _MAX_BYTES, links=True).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(str(path), f"byte {error.start}", "text in UTF-8") from error
     except OSError as error:
         raise ConfigError(str(path), "", f"a readable file ({error.strerror})") from error
-    return parse_policy(text, str(path), home=home)
 
 
-def parse_policy(text: str, file: str, *, home: str) -> tuple[Rule, ...]:
-    """The rules of a file's text: JSON or TOML by its name, else by how it begins."""
+def _document(text: str, file: str) -> Any:
+    """JSON or TOML by the name of the file, else by how it begins."""
     is_json = file.endswith(".json") or (
         not file.endswith(".toml") and text.lstrip().startswith("{")
     )
-    policy = read_strict_json(text, file) if is_json else _toml(text, file)
+    return read_strict_json(text, file) if is_json else _toml(text, file)
+
+
+def parse_policy(text: str, file: str, *, home: str) -> tuple[Rule, ...]:
+    """The rules of a file's text, JSON or TOML."""
+    policy = _document(text, file)
     if not _is_object(policy):
         raise ConfigError(file, "", 'an object with "rules"')
     _reject_unknown(policy, ("rules",), _Place(file, ""))
@@ -48,6 +61,12 @@ def parse_policy(text: str, file: str, *, home: str) -> tuple[Rule, ...]:
     return tuple(
         _rule(fields, _Place(file, f"rules[{index}]"), home) for index, fields in enumerate(rules)
     )
+
+
+def parse_rule(fields: dict[str, Any], source: str, *, home: str) -> Rule:
+    """One rule that is not in a file, by the same keys. Raises ConfigError, which names the
+    `source` instead of a file."""
+    return _rule(fields, _Place(source, ""), home)
 
 
 class _Place:

@@ -82,6 +82,8 @@ class RuleFields(Rule, frozen=True, rename="camel"):
 
 YOUR_ANSWER = "your answer"
 """The source of rules that were made from answers."""
+YOUR_RULE = "your rule"
+"""The source of stored rules that were written, not answered."""
 _TEXTS = ("agent", "path", "cwd", "host", "tool", "session", "project", "id", "source")
 
 

@@ -1,8 +1,6 @@
-"""Endpoints for agents: list, sessions, sign-in and doctor; and for permission rules."""
+"""Endpoints for agents: list, sessions, sign-in and doctor."""
 
 from __future__ import annotations
-
-import asyncio
 
 import msgspec
 
@@ -11,8 +9,7 @@ from dragoman.agents.listing import list_agents
 from dragoman.client.capabilities import AuthMethod
 from dragoman.errors import UnknownAgent, Unsupported
 from dragoman.host.forms.elicitation import ElicitationAnswer
-from dragoman.host.rules.rule import RuleFields
-from dragoman.store.records import SessionFilter, utc
+from dragoman.store.records import SessionFilter
 from dragoman.transport.stdio import AgentCommand
 from dragoman.web.api.sessions import summary, summary_of
 from dragoman.web.context import Server
@@ -25,12 +22,9 @@ from dragoman.web.shapes.server_shapes import (
     AgentSessionsQuery,
     AuthBody,
     DoctorReport,
-    IdQuery,
     ImportBody,
     Question,
     QuestionList,
-    RuleList,
-    RuleShape,
     SignIn,
     SignIns,
 )
@@ -166,31 +160,3 @@ async def doctor(server: Server, name: str) -> DoctorReport:
         outcome=report.result,
         counts={grade: report.count(grade) for grade in grades},
     )
-
-
-# ── rules ─────────────────────────────────────────────────────────────────────────────────────
-
-
-async def policies(server: Server) -> RuleList:
-    stored = await asyncio.to_thread(server.hub.store.rules.load)
-    hosts = () if all(each.here for each in stored) else await server.hub.store.hosts()
-    names = {host.home: host.name for host in hosts}
-    return RuleList(
-        policies=[
-            RuleShape(
-                id=each.rule.id,
-                rule=RuleFields.of(each.rule),
-                created_at=utc(each.created_at),
-                used_at=None if each.used_at is None else utc(each.used_at),
-                here=each.here,
-                host=None if each.here else names.get(each.home, each.home),
-            )
-            for each in stored
-        ],
-        given=tuple(map(RuleFields.of, server.given)),
-    )
-
-
-async def revoke(server: Server, query: IdQuery) -> None:
-    if not await asyncio.to_thread(server.hub.store.rules.revoke, query.id):
-        raise RequestFailed(404, "unknown_rule", f"no such rule: {query.id}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.client.prompts import MAX_JSON_BYTES
-from dragoman.web.api import about, agents, chat, events, files, sessions, steering
+from dragoman.web.api import about, agents, chat, events, files, policies, sessions, steering
 from dragoman.web.routing.route import ANY_TYPE, EVENT_STREAM, JSON, JSON_LINES, Route
-from dragoman.web.shapes import server_shapes, session_shapes
+from dragoman.web.shapes import policy_shapes, server_shapes, session_shapes
 from dragoman.web.shapes.server_shapes import IdQuery
 from dragoman.web.uploads import MAX_BYTES
 
@@ -336,17 +336,37 @@ _AGENTS = (
         summary="Check how well the agent speaks ACP",
         answer=server_shapes.DoctorReport,
     ),
+)
+
+_POLICIES = (
     Route(
         method="GET",
         path="/api/policies",
-        handler=agents.policies,
+        handler=policies.policies,
         summary="The stored permission rules, and those the server was started with",
-        answer=server_shapes.RuleList,
+        answer=policy_shapes.RuleList,
+    ),
+    Route(
+        method="POST",
+        path="/api/policies",
+        handler=policies.add,
+        summary="Store a permission rule",
+        body=policy_shapes.NewRule,
+        answer=policy_shapes.AddedRule,
+        status=201,
+    ),
+    Route(
+        method="POST",
+        path="/api/policies/explain",
+        handler=policies.explain,
+        summary="What the rules would decide about a request, and why",
+        body=policy_shapes.TrialBody,
+        answer=policy_shapes.Verdict,
     ),
     Route(
         method="DELETE",
         path="/api/policies",
-        handler=agents.revoke,
+        handler=policies.revoke,
         summary="Revoke a stored rule",
         query=IdQuery,
     ),
@@ -415,4 +435,7 @@ _ABOUT = (
     ),
 )
 
-ROUTES: Final = (*_SESSIONS, *_STEERING, *_READING, *_FILES, *_AGENTS, *_CHATS, *_ABOUT)
+ROUTES: Final = (
+    *(*_SESSIONS, *_STEERING, *_READING, *_FILES),
+    *(*_AGENTS, *_POLICIES, *_CHATS, *_ABOUT),
+)

@@ -1,4 +1,4 @@
-"""Types for everything over HTTP that is not one session: agents, rules, hosts, chats, health."""
+"""Types for everything over HTTP that is not one session: agents, hosts, chats, health."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import msgspec
 
 from dragoman.agents.doctor.report import Grade, Report
 from dragoman.agents.listing import ListedAgent
-from dragoman.host.rules.rule import RuleFields
 from dragoman.ui_stream import UIMessage
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=500)]
@@ -101,26 +100,6 @@ class DoctorReport(Report):
 
     outcome: Grade = "pass"
     counts: dict[str, int] = msgspec.field(default_factory=dict[str, int])
-
-
-class RuleShape(Shape):
-    """A stored rule. One that allows, given on another host, is not `here`: it counts on `host`
-    alone, or where that is null nowhere, since its host is not known."""
-
-    id: str
-    rule: RuleFields
-    created_at: datetime
-    used_at: datetime | None
-    here: bool
-    host: str | None
-
-
-class RuleList(Shape, omit_defaults=True):
-    """The stored rules, and in `given` those that the server was started with, which apply until it
-    stops; their `source` is a flag or a file of rules."""
-
-    policies: list[RuleShape]
-    given: tuple[RuleFields, ...] = ()
 
 
 class ChatQuery(Shape):

@@ -82,6 +82,28 @@ export interface RuleList {
   given?: RuleFields[]
 }
 
+export interface AddedRule {
+  policy: RuleShape
+  sentence: string
+  warnings: string[]
+  existed: boolean
+}
+
+export interface TriedRule {
+  rule: RuleFields
+  sentence: string
+  matches: boolean
+  mismatch: string | null
+}
+
+export interface Verdict {
+  effect: 'allow' | 'ask' | 'deny'
+  reason: string
+  subject: string
+  rule: RuleFields | null
+  rules: TriedRule[]
+}
+
 export interface ListedAgent {
   name: string
   title: string

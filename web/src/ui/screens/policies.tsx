@@ -4,7 +4,7 @@
 import { useEffect, useState } from 'react'
 import type { Event } from '../../core/generated/events'
 import { moment, plural, sinceWords } from '../../core/format'
-import { expiryWords, folded, scopeWords, sourceOf, subjectOf, type Rule } from '../../core/rules'
+import { expiryWords, folded, madeBy, scopeWords, sourceOf, subjectOf, type Rule } from '../../core/rules'
 import { reveal } from '../../core/safe_text'
 import { titleOf } from '../../core/listing'
 import { policies, type Policy, type Summary } from '../../live/api'
@@ -17,6 +17,7 @@ import { Icon } from '../common/icons'
 import { Plain } from '../common/plain_text'
 import { paths } from '../shell/route'
 import { attempt } from '../shell/shell'
+import { RuleForms } from './policy_forms'
 
 export function Policies() {
   const version = useDecisions()
@@ -29,9 +30,9 @@ export function Policies() {
   return (
     <main className="screen" aria-label="Policies">
       <h1>Policies</h1>
-      <p className="lead">Without a rule, agents may read inside the workspace, and you are asked about everything else. Deny overrides ask, and ask overrides allow. Rules come from your “always” answers and from how the server was started. No rule can stop what an agent does without asking.</p>
+      <p className="lead">Without a rule, agents may read inside the workspace, and you are asked about everything else. Deny overrides ask, and ask overrides allow. Rules come from your “always” answers, from the form below, and from how the server was started. No rule can stop what an agent does without asking.</p>
       {rules === null && <p className="quiet">{failure ? <Plain text={failure} /> : 'Looking…'}</p>}
-      {rules?.length === 0 && given.length === 0 && <div className="empty big"><Icon name="shield" /><p>No rules yet. When you answer a permission request with “always”, its rule appears here and can be revoked.</p></div>}
+      {rules?.length === 0 && given.length === 0 && <div className="empty big"><Icon name="shield" /><p>No rules yet. When you answer a permission request with “always”, or add a rule below, it appears here and can be revoked.</p></div>}
       {rules !== null && rules.length + given.length > 0 && (
         <div className="tablewrap" tabIndex={0} role="region" aria-label="Rules">
           <table>
@@ -43,7 +44,7 @@ export function Policies() {
                   <td><span className={`effect ${rule.rule.effect}`}>{rule.rule.effect}</span></td>
                   <td><What rule={rule.rule} /></td>
                   <td><Scope rule={rule.rule} />{!rule.here && <small className="beneath"><Plain text={rule.host === null ? 'not in force: its host is not known' : `only on the host ${rule.host}`} /></small>}</td>
-                  <td title={`made ${moment(rule.createdAt)}${rule.usedAt ? `, used ${moment(rule.usedAt)}` : ''}`}>your answer <small className="beneath">{rule.usedAt ? `last used ${sinceWords(rule.usedAt)}` : 'never used'}</small></td>
+                  <td title={`made ${moment(rule.createdAt)}${rule.usedAt ? `, used ${moment(rule.usedAt)}` : ''}`}>{madeBy(rule.rule)} <small className="beneath">{rule.usedAt ? `last used ${sinceWords(rule.usedAt)}` : 'never used'}</small></td>
                   <td><button type="button" onClick={() => void revoke(rule)}>Revoke</button></td>
                 </tr>
               ))}
@@ -51,6 +52,7 @@ export function Policies() {
           </table>
         </div>
       )}
+      <RuleForms added={again} />
       <Why version={version} />
     </main>
   )
@@ -97,7 +99,7 @@ function Why({ version }: { version: number }) {
         ))}
       </ul>
       {all.length > recent.length && <p><button type="button" onClick={() => setSessions(sessions + MORE_SESSIONS)}>Show more sessions</button></p>}
-      <p className="quiet">The last {SHOWN} decisions in {where}. A session’s Info tab lists all of its decisions; <code>dragoman policy explain</code> shows which rule would decide a request.</p>
+      <p className="quiet">The last {SHOWN} decisions in {where}. A session’s Info tab lists all of its decisions.</p>
     </section>
   )
 }

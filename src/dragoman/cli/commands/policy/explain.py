@@ -8,27 +8,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import shlex
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
 
 import msgspec
 
-from dragoman.cli.exit_codes import UsageError
+from dragoman.cli.exit_codes import Exit, UsageError
 from dragoman.cli.run.agent_setup import policy_of
 from dragoman.cli.run.playback import recorded
 from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.client import translation
 from dragoman.client.v1 import wire_format
 from dragoman.errors import InvalidMessage
-from dragoman.host.permissions.always_rules import describe
 from dragoman.host.permissions.consent import Consent
 from dragoman.host.permissions.questions import NO_SUBJECT, Subject
-from dragoman.host.rules.access import Access, Operation, Sighting, file_access, terminal_access
-from dragoman.host.rules.policy import Considered, Explanation, Policy, PolicyDecision
-from dragoman.host.workspace.reach import Reach
+from dragoman.host.permissions.trial import Explained, Trial, real_roots, seen
+from dragoman.host.rules.access import Access, file_access, terminal_access
+from dragoman.host.rules.policy import Policy, PolicyDecision
 from dragoman.host.workspace.roots import Workspace
-from dragoman.safe_text import reveal
 from dragoman.schema import codec, v1
 from dragoman.session.events import ToolCallUpdated
 from dragoman.session.facts import PermissionOption
@@ -49,100 +45,48 @@ def run(options: argparse.Namespace) -> int:
         print("this recording contains no requests")
     else:
         print("\n\n".join(each.text() for each in explained))
-    return 0
+    effects = {each.explanation.decision.effect for each in explained}
+    return _code(effects) if options.exit_code else Exit.DONE
 
 
-class Explained(msgspec.Struct, frozen=True):
-    """What was asked, and what the rules say to it."""
-
-    access: Access
-    explanation: Explanation
-
-    def text(self) -> str:
-        decision = self.explanation.decision
-        heading = f"{decision.effect}: {_subject(self.access)}"
-        return "\n".join(
-            reveal(line)
-            for line in (
-                heading,
-                f"  because {decision.reason}",
-                *(f"  {_rule_line(each)}" for each in self.explanation.considered),
-            )
-        )
-
-    def fields(self) -> dict[str, Any]:
-        decision = self.explanation.decision
-        return {
-            "effect": decision.effect,
-            "reason": decision.reason,
-            "operation": self.access.operation,
-            "claimed": self.access.claimed,
-            "paths": self.access.paths,
-            "commands": self.access.commands,
-            "rules": [_rule_fields(each) for each in self.explanation.considered],
-        }
-
-
-def _subject(access: Access) -> str:
-    commands = [each if isinstance(each, str) else shlex.join(each) for each in access.commands]
-    named = [*commands, *access.paths, *access.hosts, access.tool or ""]
-    claimed = " (as reported by the agent)" if access.claimed else ""
-    return f"{access.operation} {', '.join(filter(None, named))}".rstrip() + claimed
-
-
-def _rule_line(each: Considered) -> str:
-    why = "matches" if each.mismatch is None else f"no match: {each.mismatch}"
-    return f"- {each.rule.label}: {describe(each.rule)}: {why}"
-
-
-def _rule_fields(each: Considered) -> dict[str, Any]:
-    return {
-        "rule": each.rule.label,
-        "sentence": describe(each.rule),
-        "matches": each.matched,
-        "mismatch": each.mismatch,
-    }
+def _code(effects: Collection[str]) -> Exit:
+    """The strictest counts."""
+    if "deny" in effects:
+        return Exit.DENIED
+    return Exit.ASKED if "ask" in effects else Exit.DONE
 
 
 # ── one question ──────────────────────────────────────────────────────────────────────────────
 
 
 def _asked(options: argparse.Namespace) -> Explained:
-    workspace = _workspace(options.cwd or ".", options.add_dir)
-    access = _access(options, workspace)
-    return Explained(access, policy_of(options, StoredRules()).explain(access, workspace))
-
-
-def _access(options: argparse.Namespace, workspace: Workspace) -> Access:
-    roots = [os.path.realpath(root) for root in workspace.roots]
-    operation: Operation | None = options.operation
-    if options.command:
-        if operation not in (None, "execute") or options.path:
-            raise UsageError("a command implies --operation execute and takes no --path")
-        command, *args = options.command
-        where = _seen(workspace.cwd, roots)
-        return terminal_access(command, args, agent=options.agent, cwd=where, roots=roots)
-    if operation is None:
-        raise UsageError("name the request: --operation, or a command after --")
-    if operation == "execute":
-        raise UsageError("put the command after --, as in: -- git push")
-    paths = [_seen(os.path.join(workspace.cwd, path), roots) for path in options.path]
-    if operation in ("read", "write"):
-        if len(paths) != 1:
-            raise UsageError(f"--operation {operation} needs one --path")
-        kind = "read" if operation == "read" else "write"
-        return file_access(kind, paths[0], agent=options.agent, roots=roots)
-    return Access(
-        operation=operation,
-        agent=options.agent,
-        paths=tuple(seen.path for seen in paths),
-        aliases=tuple(alias for seen in paths for alias in seen.aliases),
-        hosts=tuple(options.host),
+    _check(options)
+    trial = Trial(
+        operation=options.operation,
+        command=options.command,
+        paths=options.path,
+        hosts=options.host,
         tool=options.tool,
-        roots=tuple(roots),
-        cwd=roots[0],
-        claimed=True,
+        agent=options.agent,
     )
+    workspace = _workspace(options.cwd or ".", options.add_dir)
+    try:
+        return trial.explain(policy_of(options, StoredRules()), workspace)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Name the option that is missing or too much; a `Trial` knows no options."""
+    operation, has_command = options.operation, bool(options.command)
+    if has_command and (operation not in (None, "execute") or options.path):
+        raise UsageError("a command implies --operation execute and takes no --path")
+    if operation is None and not (has_command or options.host or options.tool):
+        raise UsageError("name the request: --operation, or a command after --")
+    if operation == "execute" and not has_command:
+        raise UsageError("put the command after --, as in: -- git push")
+    if operation in ("read", "write") and len(options.path) != 1:
+        raise UsageError(f"--operation {operation} needs one --path")
 
 
 def _workspace(cwd: str, more: list[str]) -> Workspace:
@@ -248,12 +192,12 @@ def _effect(
     if method == "terminal/create":
         asked = codec.decode(request.params, v1.CreateTerminalRequest)
         workspace = _recorded_workspace(options, states.get(asked.session_id))
-        roots = _roots(workspace)
+        roots = real_roots(workspace)
         return terminal_access(
             asked.command,
             asked.args,
             agent=options.agent,
-            cwd=_seen(asked.cwd or workspace.cwd, roots),
+            cwd=seen(asked.cwd or workspace.cwd, roots),
             roots=roots,
             env=bool(asked.env),
             variables=[each.name for each in asked.env],
@@ -261,18 +205,9 @@ def _effect(
     file = codec.decode(request.params, v1.ReadTextFileRequest)
     workspace = _recorded_workspace(options, states.get(file.session_id))
     operation = "read" if method == "fs/read_text_file" else "write"
-    roots = _roots(workspace)
-    seen = _seen(file.path, roots)
-    return file_access(operation, seen, agent=options.agent, roots=roots), workspace
-
-
-def _seen(path: str, roots: list[str]) -> Sighting:
-    seen = Reach((*roots, os.path.expanduser("~"))).look(path)
-    return Sighting(os.path.realpath(path)) if seen is None else seen
-
-
-def _roots(workspace: Workspace) -> list[str]:
-    return [os.path.realpath(root) for root in workspace.roots]
+    roots = real_roots(workspace)
+    place = seen(file.path, roots)
+    return file_access(operation, place, agent=options.agent, roots=roots), workspace
 
 
 def _recorded_workspace(options: argparse.Namespace, state: SessionState | None) -> Workspace:

@@ -61,7 +61,7 @@ def _list(rules: tuple[StoredRule, ...], hosts: _Hosts, *, as_json: bool) -> Non
         fields = [_fields(stored) | _place(stored, hosts) for stored in rules]
         print(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
     elif not rules:
-        print('no stored rules; "always" answers create them')
+        print('no stored rules; "always" answers and `policy add` create them')
     for stored in () if as_json else rules:
         print(reveal(f"{stored.rule.id}  {describe(stored.rule)}{_where(stored, hosts)}"))
         print(f"    {_when(stored)}")
