@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from dragoman.errors import InvalidMessage
 from dragoman.schema import Unknown, decode, encode, v1, v2
+from dragoman.schema.codec import object_of
 
 
 def updated(update: str) -> bytes:
@@ -37,6 +38,17 @@ def test_an_update_decodes_to_the_struct_of_its_kind() -> None:
 def test_raw_json_decodes_like_bytes() -> None:
     data = msgspec.Raw(b'{"sessionId":"s"}')
     assert decode(data, v1.CancelNotification) == v1.CancelNotification(session_id="s")
+
+
+@pytest.mark.parametrize("result", [b"null", b"{}"])
+def test_a_result_of_null_is_an_empty_object(result: bytes) -> None:
+    found = decode(object_of(msgspec.Raw(result)), v1.LoadSessionResponse)
+    assert found == v1.LoadSessionResponse()
+
+
+def test_any_other_result_is_decoded_as_it_is() -> None:
+    with pytest.raises(InvalidMessage):
+        decode(object_of(msgspec.Raw(b"[]")), v1.LoadSessionResponse)
 
 
 def test_the_kinds_that_share_a_definition_are_told_apart() -> None:
