@@ -15,7 +15,7 @@ from dragoman.errors import StoreError
 from dragoman.store.mirror_lines import is_header, read_header
 from dragoman.store.records import Batch, SessionChange
 from dragoman.store.sqlite.database import Database
-from dragoman.store.sqlite.mirror import MirrorFile, mirror_path
+from dragoman.store.sqlite.mirror import Fresh, MirrorFile, mirror_path
 
 
 def mirror(home: Path, session_id: str = "s") -> Path:
@@ -184,6 +184,21 @@ async def test_two_processes_that_write_the_same_mirror_do_not_repeat_events(
     written = (tmp_path / "apart" / "s.jsonl").read_bytes().split(b"\n")[:-1]
     assert [line for line in written if not is_header(line)] == bodies(200)
     assert events(tmp_path) == bodies(200)
+
+
+async def test_rows_after_a_fresh_batch_are_left_to_the_next_one(tmp_path: Path) -> None:
+    await filled(tmp_path, 6)
+    mirror(tmp_path).unlink()
+    db, file = Database(str(tmp_path / "dragoman.db")), MirrorFile(tmp_path / "sessions", "s")
+    seen: list[list[bytes]] = []
+    for committed in (batch(1, 2), batch(3, 2), None):
+        fresh = Fresh()
+        if committed is not None:
+            fresh.add(committed)
+        file.catch_up(db, fresh)
+        seen.append(events(tmp_path))
+    db.close()
+    assert seen == [bodies(2), bodies(4), bodies(6)]
 
 
 async def test_a_mirror_goes_before_the_rows_and_comes_back_when_those_stay(

@@ -183,10 +183,10 @@ class EventRecorder:
         written.set()
 
     def _take(self) -> Batch:
-        events, self._waiting = (
-            self._waiting[:_MAX_BATCH_EVENTS],
-            self._waiting[_MAX_BATCH_EVENTS:],
-        )
+        events, self._waiting = self._waiting, []
+        if len(events) > _MAX_BATCH_EVENTS:
+            self._waiting = events[_MAX_BATCH_EVENTS:]
+            del events[_MAX_BATCH_EVENTS:]
         batch = Batch(
             first_seq=self._first_seq, events=events, change=self.describe(), said=self._said
         )

@@ -50,11 +50,10 @@ def header_line(record: SessionRecord, last_seq: int = 0) -> bytes:
 
 def event_lines(bodies: Sequence[bytes]) -> bytes:
     """One for each event, with its line feed."""
-    lines = b"\n".join([*bodies, b""])
-    if lines.count(b"\n") > len(bodies):
+    if b"\n" in b"".join(bodies):
         # Between tokens is the only place where JSON may have a line feed.
-        return b"".join(body.replace(b"\n", b" ") + b"\n" for body in bodies)
-    return lines
+        bodies = [body.replace(b"\n", b" ") for body in bodies]
+    return b"\n".join([*bodies, b""])
 
 
 def is_header(line: bytes) -> bool:

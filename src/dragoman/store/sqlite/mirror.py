@@ -378,11 +378,13 @@ def _extended(file: int, known: _Known, rows: _Rows, fresh: Fresh | None = None)
     bodies = [] if fresh is None else fresh.after(known.seq)
     # The session may have been deleted, and its id used again.
     if fresh is not None and bodies and rows.line(fresh.last_seq) == event_lines(bodies[-1:]):
+        # What was committed since comes with the next batch, and need not be read from the rows.
         write_lines(file, event_lines(bodies))
         known.seq = fresh.last_seq
-    for lines, seq in rows.after(known.seq):
-        write_lines(file, lines)
-        known.seq = seq
+    else:
+        for lines, seq in rows.after(known.seq):
+            write_lines(file, lines)
+            known.seq = seq
     if known.header != rows.identity:
         known.header = rows.identity
         write_lines(file, header_line(rows.record, known.seq))
