@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.bounded import bounded
+from support.warm import close_warm_command
 
 _TESTS = Path(__file__).parent
 
@@ -27,6 +28,13 @@ def empty_home() -> Generator[None]:
     with tempfile.TemporaryDirectory(prefix="home-") as home, pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", home)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm(empty_home: None) -> Generator[None]:
+    """Ends what the tests of this process have had their commands forked by."""
+    yield
+    close_warm_command()
 
 
 _LONGEST = ("page", "cli", "web", "store", "hub", "ui_stream", "client")

@@ -141,7 +141,7 @@ def test_a_question_takes_the_prompt_over_and_gives_back_what_was_typed(
         terminal.wait_for("› my draft")
         (dragoman.workspace / "told").touch()
         drawn = terminal.wait_for("choose 1-3:")
-        assert re.search(r"\? python says it wants to run:\n    \$ make\n", drawn)
+        assert re.search(r"\? python3? says it wants to run:\n    \$ make\n", drawn)
         terminal.wait_until_gone("› my draft")
         time.sleep(READING_SECONDS)  # what is typed sooner is not taken for an answer
         terminal.enter("3")

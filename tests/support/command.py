@@ -1,4 +1,8 @@
-"""The installed command, run as a user would run it: a home of its own, bounded, nothing shared."""
+"""The installed command, run as a user would run it: a home of its own, bounded, nothing shared.
+
+What is run to its end is a fork that has imported the command before; what a test looks at, stops
+or kills is a process that was started as a user would start it.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
+from support.warm import warm_command
+
 SECONDS = 120.0
 COMMAND = Path(sys.executable).parent / "dragoman"
 PROGRAMS = Path(__file__).parents[1] / "cli" / "programs"
@@ -21,6 +27,9 @@ AGENTS = PROGRAMS / "agents.py"
 
 ALONE = ("looking", "crashing", "stubborn")
 """Agents that need a process of their own: their folder and variables count, or they end it."""
+
+_OF_PYTHON = ("PYTHON", "LC_", "LANG", "COVERAGE")
+"""Variables that Python itself reads when it starts."""
 
 Json: TypeAlias = dict[str, Any]
 
@@ -89,10 +98,23 @@ class Dragoman:
         seconds: float = SECONDS,
     ) -> Done:
         """Run it to its end; without `stdin` its input is empty, and not a terminal."""
-        with self.started(*words, agent=agent, env=env, cwd=cwd) as process:
-            data = stdin.encode() if isinstance(stdin, str) else stdin
-            out, err = process.communicate(data or b"", timeout=seconds)
-        return Done(process.returncode, out.decode(), err.decode())
+        command, directory = self.command(*words, agent=agent), cwd or self.workspace
+        data = stdin.encode() if isinstance(stdin, str) else stdin or b""
+        variables = self.env | dict(env or {})
+        if any(name.startswith(_OF_PYTHON) for name in env or {}):
+            done = subprocess.run(
+                command,
+                env=variables,
+                cwd=directory,
+                input=data,
+                capture_output=True,
+                check=False,
+                timeout=seconds,
+            )
+            code, out, err = done.returncode, done.stdout, done.stderr
+        else:
+            code, out, err = warm_command().run(command, variables, directory, data, seconds)
+        return Done(code, out.decode(), err.decode())
 
     @contextmanager
     def started(
