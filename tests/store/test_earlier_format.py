@@ -7,6 +7,7 @@ events as they are written now.
 
 from __future__ import annotations
 
+import asyncio
 import tarfile
 import time
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ from dragoman.store.base import Store
 from dragoman.store.earlier_format import current_event
 from dragoman.store.mirror_lines import VERSION, is_header, read_header
 from dragoman.store.postgres import tables as postgres_tables
+from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.database import Database as PostgresDatabase
 from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import decode_event
 from dragoman.store.sqlite import tables
@@ -221,12 +224,97 @@ async def test_a_postgresql_database_that_an_earlier_version_uses_is_left_alone(
     await (await open_postgres(address, tmp_path / "data")).aclose()
 
 
+async def test_whoever_uses_a_postgresql_database_does_not_wait_for_a_start_that_fails(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step that waits for a lock holds up everyone who comes after it, readers too."""
+    address = await _in_postgresql(home, monkeypatch)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("SET search_path = dragoman")
+        connection.execute("INSERT INTO owners VALUES ('x', '', now() + interval '1 hour', 15)")
+        connection.execute("INSERT INTO leases SELECT key, 1, 'x' FROM sessions")
+        with connection.transaction():
+            connection.execute("SELECT count(*) FROM events, sessions, leases, commands, hosts")
+            async with asyncio.timeout(30):
+                with pytest.raises(StoreAway, match="another process is using it"):
+                    await open_postgres(address, tmp_path / "data")
+
+
+# ── processes that have it open since before ──────────────────────────────────────────────────
+
+# What version 1 ran before it appended events, and when it took a session or sent a command.
+WRITES = (
+    "SELECT s.last_seq, l.epoch FROM sessions s LEFT JOIN leases l ON l.session = s.key",
+    "UPDATE leases SET epoch = epoch + 1",
+    "UPDATE commands SET state = 'waiting'",
+)
+
+
+@pytest.mark.parametrize("write", WRITES)
+async def test_a_process_that_was_suspended_meanwhile_can_no_longer_write(
+    home: Path, write: str
+) -> None:
+    with closing(Database(str(home / FILE_NAME))) as suspended:
+        suspended.run(write)
+        async with on_disk(home):
+            with pytest.raises(StoreError, match="no such table"):
+                suspended.run(write)
+
+
+@pytest.mark.parametrize("write", WRITES)
+async def test_nor_can_it_in_postgresql(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: LiteralString
+) -> None:
+    address = await _in_postgresql(home, monkeypatch)
+    with psycopg.connect(address, autocommit=True) as suspended:
+        suspended.execute("SET search_path = dragoman")
+        suspended.execute(write, prepare=True)
+        await (await open_postgres(address, tmp_path / "data")).aclose()
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            suspended.execute(write, prepare=True)
+
+
+# They were the last steps for a while.
+CONVERTED, CONVERTED_IN_POSTGRESQL = 7, 6
+
+
+async def test_a_database_that_was_converted_before_is_shut_to_it_too(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Database(str(home / FILE_NAME))) as db:
+        with monkeypatch.context() as before:
+            before.setattr(tables, "STEPS", tables.STEPS[:CONVERTED])
+            tables.migrate(db)
+        db.run("UPDATE leases SET owner_id = 'x', owner = '{}', expires_at = ?", (2e9,))
+        with pytest.raises(StoreAway, match="another process is using it"):
+            async with on_disk(home):
+                pass
+        db.run("UPDATE leases SET owner_id = NULL, owner = NULL")
+        async with on_disk(home) as store:
+            assert await bodies(store, "s-rich") == NOW
+            await acquire(store, "s-rich")
+        assert not db.rows("SELECT name FROM sqlite_schema WHERE name = 'leases'")
+
+
+async def test_so_is_one_in_postgresql(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = await _in_postgresql(home, monkeypatch)
+    await _migrated(address, CONVERTED_IN_POSTGRESQL, monkeypatch)
+    store = await open_postgres(address, tmp_path / "data")
+    try:
+        assert await bodies(store, "s-rich") == NOW
+        await acquire(store, "s-rich")
+    finally:
+        await store.aclose()
+    with psycopg.connect(address, autocommit=True) as connection:
+        assert connection.execute("SELECT to_regclass('dragoman.leases')").fetchone() == (None,)
+
+
 async def _in_postgresql(home: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A database with what the one in SQLite has, before the step."""
     address = bare_database()
-    with monkeypatch.context() as before:
-        before.setattr(postgres_tables, "STEPS", postgres_tables.STEPS[:4])
-        await (await open_postgres(address, home)).aclose()
+    await _migrated(address, 4, monkeypatch)
     with (
         psycopg.connect(address, autocommit=True) as connection,
         closing(Database(str(home / FILE_NAME))) as db,
@@ -234,6 +322,15 @@ async def _in_postgresql(home: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         connection.execute("SET search_path = dragoman")
         _copy(connection, db)
     return address
+
+
+async def _migrated(address: str, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a version did that knew only so many steps."""
+    db = await PostgresDatabase.connect(Address(address))
+    with monkeypatch.context() as before:
+        before.setattr(postgres_tables, "STEPS", postgres_tables.STEPS[:steps])
+        await postgres_tables.migrate(db)
+    await db.close()
 
 
 def _copy(connection: psycopg.Connection[tuple[object, ...]], db: Database) -> None:

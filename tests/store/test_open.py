@@ -246,5 +246,5 @@ async def test_a_deletion_that_was_cut_short_goes_on_at_the_next_start(tmp_path:
         assert len(await store.all_events()) == 5
     db = Database(str(tmp_path / "dragoman.db"))
     assert db.rows("SELECT count(*) FROM events") == [(5,)]
-    assert db.rows("SELECT count(*) FROM leases") == [(1,)]
+    assert db.rows("SELECT count(*) FROM session_leases") == [(1,)]
     db.close()

@@ -284,7 +284,7 @@ async def test_what_loses_the_connection_each_time_is_given_up(tmp_path: Path) -
         await store.create_session(record())
         sent = asyncio.create_task(store.send("s", b"x"))
         for _ in range(3):
-            cable.breaks_there = b"INSERT INTO commands"
+            cable.breaks_there = b"INSERT INTO session_commands"
             await until(lambda: cable.is_cut)
             cable.mend()
         with pytest.raises(StoreAway):

@@ -255,7 +255,7 @@ WHERE id = ANY(%s) AND NOT deleted ORDER BY key FOR NO KEY UPDATE
 # A statement of its own, behind the lock: one that waits for a lock sees other tables as they were
 # before it waited, and so would not see who took the session meanwhile.
 _OWNERS = """
-SELECT l.session, l.epoch, l.owner_id FROM leases l JOIN sessions s ON s.key = l.session
+SELECT l.session, l.epoch, l.owner_id FROM session_leases l JOIN sessions s ON s.key = l.session
 WHERE s.id = ANY(%s) AND NOT s.deleted
 """
 _ADD_EVENTS = """

@@ -16,52 +16,56 @@ from dragoman.store.records import Lease, Outcome, StoredCommand
 from dragoman.store.store_limits import StoreLimits
 
 _SEND = """
-INSERT INTO commands (session, body, host)
+INSERT INTO session_commands (session, body, host)
 SELECT key, %s, %s FROM sessions WHERE id = %s AND NOT deleted RETURNING id
 """
 _COMMAND = "c.id, s.id, c.body, extract(epoch FROM c.sent_at)::float8"
 _CALLS = f"""
-SELECT {_COMMAND} FROM commands c JOIN sessions s ON s.key = c.session
-LEFT JOIN leases l ON l.session = c.session LEFT JOIN owners o ON o.id = l.owner_id
+SELECT {_COMMAND} FROM session_commands c JOIN sessions s ON s.key = c.session
+LEFT JOIN session_leases l ON l.session = c.session LEFT JOIN owners o ON o.id = l.owner_id
 WHERE c.state = 'waiting' AND c.host = %s AND coalesce({RUN_OUT}, true) AND NOT s.deleted
 ORDER BY c.id
 """
 _ANY_WAITING = """
-SELECT DISTINCT s.id FROM commands c JOIN sessions s ON s.key = c.session WHERE c.state = 'waiting'
+SELECT DISTINCT s.id FROM session_commands c JOIN sessions s ON s.key = c.session
+WHERE c.state = 'waiting'
 """
 _TAKE = f"""
 WITH taken AS (
-    UPDATE commands SET state = 'taken', body = NULL, epoch = l.epoch
+    UPDATE session_commands SET state = 'taken', body = NULL, epoch = l.epoch
     FROM unnest(%s::text[], %s::bigint[], %s::text[]) AS held (id, epoch, owner_id)
     JOIN sessions s ON s.id = held.id AND NOT s.deleted
-    JOIN leases l ON l.session = s.key AND l.epoch = held.epoch AND l.owner_id = held.owner_id
-    JOIN LATERAL (SELECT id, session, body FROM commands
+    JOIN session_leases l
+        ON l.session = s.key AND l.epoch = held.epoch AND l.owner_id = held.owner_id
+    JOIN LATERAL (SELECT id, session, body FROM session_commands
           WHERE state = 'waiting' AND session = s.key FOR UPDATE) AS c ON true
-    WHERE commands.id = c.id RETURNING c.id, c.session, c.body, commands.sent_at
+    WHERE session_commands.id = c.id RETURNING c.id, c.session, c.body, session_commands.sent_at
 )
 SELECT {_COMMAND} FROM taken c JOIN sessions s ON s.key = c.session ORDER BY c.id
 """
 _SETTLE = """
 WITH forgotten AS (
-    DELETE FROM commands WHERE settled_at < clock_timestamp() - make_interval(secs => %s)
+    DELETE FROM session_commands WHERE settled_at < clock_timestamp() - make_interval(secs => %s)
 )
-UPDATE commands SET state = 'done', body = NULL, outcome = %s, settled_at = now() WHERE id = %s
+UPDATE session_commands SET state = 'done', body = NULL, outcome = %s, settled_at = now()
+WHERE id = %s
 """
 _FORGET_WAITING = """
-DELETE FROM commands
+DELETE FROM session_commands
 WHERE state = 'waiting' AND sent_at < clock_timestamp() - make_interval(secs => %s)
 """
 # Its taker ended before it reported the outcome, or nobody ever took it.
 _LEFT = """
-FROM commands WHERE (state = 'taken' AND sent_at < clock_timestamp() - make_interval(secs => %s))
+FROM session_commands
+WHERE (state = 'taken' AND sent_at < clock_timestamp() - make_interval(secs => %s))
     OR (state = 'waiting' AND sent_at < clock_timestamp() - make_interval(secs => %s))
 """
-_WITHDRAW = "DELETE FROM commands WHERE state = 'waiting' AND id = %s RETURNING id"
+_WITHDRAW = "DELETE FROM session_commands WHERE state = 'waiting' AND id = %s RETURNING id"
 # Taken by a process that no longer owns the session: it may or may not have been carried out.
 _OUTCOME = """
 SELECT CASE WHEN c.state = 'taken' AND (l.owner_id IS NULL OR l.epoch <> c.epoch) THEN 'lost'
     ELSE c.state END, c.outcome
-FROM commands c LEFT JOIN leases l ON l.session = c.session WHERE c.id = %s
+FROM session_commands c LEFT JOIN session_leases l ON l.session = c.session WHERE c.id = %s
 """
 
 

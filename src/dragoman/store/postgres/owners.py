@@ -29,7 +29,7 @@ RUN_OUT = (
 """Of an owner `o`: whether it is gone, as far as the database can tell."""
 _FIND = f"""
 SELECT l.epoch, o.body, coalesce({RUN_OUT}, true)
-FROM leases l LEFT JOIN owners o ON o.id = l.owner_id
+FROM session_leases l LEFT JOIN owners o ON o.id = l.owner_id
 WHERE l.session = (SELECT key FROM sessions WHERE id = %s AND NOT deleted)
 """
 THERE = """
@@ -38,11 +38,11 @@ VALUES (%s, %s, now() + make_interval(secs => %s), %s)
 ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, seconds = excluded.seconds
 """
 _TAKE = """
-INSERT INTO leases (session, epoch, owner_id) VALUES (%s, %s, %s)
+INSERT INTO session_leases (session, epoch, owner_id) VALUES (%s, %s, %s)
 ON CONFLICT (session) DO UPDATE SET epoch = excluded.epoch, owner_id = excluded.owner_id
 """
 _OF_OWNER = """
-SELECT s.id FROM leases l JOIN sessions s ON s.key = l.session
+SELECT s.id FROM session_leases l JOIN sessions s ON s.key = l.session
 WHERE l.owner_id = %s AND NOT s.deleted
 """
 _RENEW = """
@@ -50,18 +50,18 @@ UPDATE owners SET expires_at = now() + make_interval(secs => %s), seconds = %s W
 """
 _CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 _RELEASE = """
-UPDATE leases SET owner_id = NULL
+UPDATE session_leases SET owner_id = NULL
 WHERE session = (SELECT key FROM sessions WHERE id = %s AND NOT deleted)
     AND epoch = %s AND owner_id = %s
 """
 OWNED = f"""
-SELECT s.id, o.body, {RUN_OUT} FROM leases l JOIN sessions s ON s.key = l.session
+SELECT s.id, o.body, {RUN_OUT} FROM session_leases l JOIN sessions s ON s.key = l.session
 JOIN owners o ON o.id = l.owner_id WHERE NOT s.deleted
 """
 OWNER_OF = f"{OWNED} AND s.id = %s"
 _FORGETTABLE = """
 FROM owners o WHERE o.expires_at < now() - interval '1 day'
-    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.owner_id = o.id)
+    AND NOT EXISTS (SELECT 1 FROM session_leases l WHERE l.owner_id = o.id)
 """
 
 _owner = msgspec.json.Decoder(Owner)
@@ -188,7 +188,7 @@ _DEPART = "UPDATE hosts SET expires_at = to_timestamp(0) WHERE id = %s"
 HOSTS = f"""
 SELECT h.body, extract(epoch FROM h.seen_at)::float8,
     h.expires_at > to_timestamp(0) AND NOT coalesce({RUN_OUT}, true),
-    (SELECT count(*) FROM leases l WHERE l.owner_id = h.id)
+    (SELECT count(*) FROM session_leases l WHERE l.owner_id = h.id)
 FROM hosts h LEFT JOIN owners o ON o.id = h.id
 """
 

@@ -41,7 +41,7 @@ SELECT ((SELECT coalesce(sum(octet_length(body)), 0) FROM events WHERE session =
     + (SELECT coalesce(sum(octet_length(body)), 0) FROM snapshots WHERE session = s.key))::bigint
 FROM sessions s WHERE s.id = %s AND NOT s.deleted
 """
-_PARTS = ("snapshots", "leases", "commands")
+_PARTS = ("snapshots", "session_leases", "session_commands")
 # How much of it at once, so that others can write in between.
 _PURGE = {
     "DELETE FROM events WHERE session = %s AND seq IN "

@@ -137,8 +137,7 @@ ALTER TABLE sessions ADD COLUMN copied_at bigint;
 CREATE INDEX copies ON sessions ((copied_at + copied)) WHERE copied > 0 AND NOT deleted;
 """
 
-# Readers are not held up.
-_ALONE = "LOCK TABLE events, commands, leases, hosts IN EXCLUSIVE MODE"
+_LOCKED = "LOCK TABLE sessions, leases, commands, events, hosts IN ACCESS EXCLUSIVE MODE"
 _AT_WORK = f"""
 SELECT 1 FROM owners o WHERE NOT {RUN_OUT} AND (
     EXISTS (SELECT 1 FROM leases l WHERE l.owner_id = o.id)
@@ -161,17 +160,17 @@ UPDATE events SET body = given.body
 FROM unnest(%s::bigint[], %s::bigint[], %s::bytea[]) AS given (session, seq, body)
 WHERE events.session = given.session AND events.seq = given.seq
 """
+# A process that has had a connection since before would write the former keys. Without these tables
+# it neither takes a session, nor appends events, nor sends a command.
+_SHUT_OUT = """
+ALTER TABLE leases RENAME TO session_leases;
+ALTER TABLE commands RENAME TO session_commands;
+"""
 
 
 async def _camel_case(db: Database) -> None:
     """Rename the keys in events and waiting commands, a portion at a time. Snapshots are made from
-    events, so they are only dropped.
-
-    A process of an earlier version would continue to write the former keys: it has to be gone.
-    """
-    await db.run(_ALONE)
-    if await db.row(_AT_WORK) is not None:
-        raise StoreAway(db.place, IN_USE)
+    events, so they are only dropped."""
     await db.run("DELETE FROM snapshots")
     session, seq = -1, 0
     while some := await db.rows(_PORTION, (session, seq, _PORTION_BYTES)):
@@ -191,7 +190,9 @@ STEPS: tuple[Step, ...] = (
     _HOMES_OF_RULES,
     _COPIES,
     _camel_case,
+    _SHUT_OUT,
 )
+_FORMER = STEPS.index(_SHUT_OUT) + 1
 
 # A process that waits here waits for the steps of another, which may take long.
 _LOCK = """
@@ -223,9 +224,24 @@ async def _take_steps(db: Database, seen: int) -> None:
     must_not_be_later(db.place, seen)
     if not seen:
         await db.run(_MAKE_SCHEMA)
+    elif seen < _FORMER:
+        await _alone(db)
     for step in STEPS[seen:]:
         await (db.run(step) if isinstance(step, str) else step(db))
     await db.run("UPDATE steps SET taken = %s", (len(STEPS),))
+
+
+async def _alone(db: Database) -> None:
+    """What a process of an earlier version is doing must not fail: it has to be gone. It is not
+    even to wait, so it is looked for before the locks too."""
+    await _nobody_is_at_work(db)
+    await db.run(_LOCKED)
+    await _nobody_is_at_work(db)
+
+
+async def _nobody_is_at_work(db: Database) -> None:
+    if await db.row(_AT_WORK) is not None:
+        raise StoreAway(db.place, IN_USE)
 
 
 def must_not_be_later(place: str, seen: int) -> None:

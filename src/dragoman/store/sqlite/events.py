@@ -199,7 +199,7 @@ def _last_copied(db: Database, key: int) -> int:
 
 _STANDING = """
 SELECT json_group_array(json_array(s.id, s.key, s.last_seq, l.epoch, l.owner_id))
-FROM sessions s LEFT JOIN leases l ON l.session = s.key
+FROM sessions s LEFT JOIN session_leases l ON l.session = s.key
 WHERE s.id IN (SELECT value FROM carray(?)) AND NOT s.deleted
 """
 _ADD_EVENTS = """

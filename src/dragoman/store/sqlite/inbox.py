@@ -13,40 +13,42 @@ from dragoman.store.sqlite.database import Database, integers
 from dragoman.store.sqlite.events import standings
 from dragoman.store.sqlite.sessions import key_of
 
-_SEND = "INSERT INTO commands (session, body, sent_at, host) VALUES (?, ?, ?, ?)"
+_SEND = "INSERT INTO session_commands (session, body, sent_at, host) VALUES (?, ?, ?, ?)"
 _CALLS = """
-SELECT c.id, s.id, c.body, c.sent_at FROM commands c JOIN sessions s ON s.key = c.session
-LEFT JOIN leases l ON l.session = c.session
+SELECT c.id, s.id, c.body, c.sent_at FROM session_commands c JOIN sessions s ON s.key = c.session
+LEFT JOIN session_leases l ON l.session = c.session
 WHERE c.state = 'waiting' AND c.host = ? AND coalesce(l.expires_at, 0) <= ? AND NOT s.deleted
 ORDER BY c.id
 """
 _ANY_WAITING = """
-SELECT DISTINCT s.id FROM commands c JOIN sessions s ON s.key = c.session WHERE c.state = 'waiting'
+SELECT DISTINCT s.id FROM session_commands c JOIN sessions s ON s.key = c.session
+WHERE c.state = 'waiting'
 """
 _WAITING = """
-SELECT c.id, s.id, c.body, c.sent_at FROM commands c JOIN sessions s ON s.key = c.session
+SELECT c.id, s.id, c.body, c.sent_at FROM session_commands c JOIN sessions s ON s.key = c.session
 WHERE c.state = 'waiting' AND c.session IN (SELECT value FROM carray(?)) ORDER BY c.id
 """
 _TAKEN = """
-UPDATE commands SET state = 'taken', body = NULL,
-    epoch = (SELECT epoch FROM leases WHERE leases.session = commands.session)
+UPDATE session_commands SET state = 'taken', body = NULL,
+    epoch = (SELECT epoch FROM session_leases WHERE session = session_commands.session)
 WHERE id IN (SELECT value FROM carray(?))
 """
-_SETTLE = (
-    "UPDATE commands SET state = 'done', body = NULL, outcome = ?, settled_at = ? WHERE id = ?"
-)
-_FORGET = "DELETE FROM commands WHERE settled_at < ?"
-_FORGET_WAITING = "DELETE FROM commands WHERE state = 'waiting' AND sent_at < ?"
+_SETTLE = """
+UPDATE session_commands SET state = 'done', body = NULL, outcome = ?, settled_at = ? WHERE id = ?
+"""
+_FORGET = "DELETE FROM session_commands WHERE settled_at < ?"
+_FORGET_WAITING = "DELETE FROM session_commands WHERE state = 'waiting' AND sent_at < ?"
 # Its taker ended before it reported the outcome, or nobody ever took it.
 _LEFT = """
-FROM commands WHERE (state = 'taken' AND sent_at < ?) OR (state = 'waiting' AND sent_at < ?)
+FROM session_commands
+WHERE (state = 'taken' AND sent_at < ?) OR (state = 'waiting' AND sent_at < ?)
 """
-_WITHDRAW = "DELETE FROM commands WHERE state = 'waiting' AND id = ?"
+_WITHDRAW = "DELETE FROM session_commands WHERE state = 'waiting' AND id = ?"
 # Taken by a process that no longer owns the session: it may or may not have been carried out.
 _OUTCOME = """
 SELECT CASE WHEN c.state = 'taken' AND (l.owner_id IS NULL OR l.epoch <> c.epoch) THEN 'lost'
     ELSE c.state END, c.outcome
-FROM commands c LEFT JOIN leases l ON l.session = c.session WHERE c.id = ?
+FROM session_commands c LEFT JOIN session_leases l ON l.session = c.session WHERE c.id = ?
 """
 
 

@@ -20,26 +20,26 @@ from dragoman.store.sqlite.database import Database
 from dragoman.store.sqlite.events import fenced
 from dragoman.store.sqlite.sessions import key_of, mark_deleted
 
-_FIND = "SELECT epoch, owner, expires_at FROM leases WHERE session = ?"
+_FIND = "SELECT epoch, owner, expires_at FROM session_leases WHERE session = ?"
 _TAKE = """
-INSERT INTO leases (session, epoch, owner_id, owner, expires_at) VALUES (?, ?, ?, ?, ?)
+INSERT INTO session_leases (session, epoch, owner_id, owner, expires_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (session) DO UPDATE SET epoch = excluded.epoch, owner_id = excluded.owner_id,
     owner = excluded.owner, expires_at = excluded.expires_at
 """
-_RENEW = "UPDATE leases SET expires_at = ? WHERE owner_id = ?"
+_RENEW = "UPDATE session_leases SET expires_at = ? WHERE owner_id = ?"
 # One that has departed in order stays so.
 _THERE = "UPDATE hosts SET expires_at = ? WHERE id = ? AND expires_at > 0"
 _OF_OWNER = """
-SELECT s.id FROM leases l JOIN sessions s ON s.key = l.session
+SELECT s.id FROM session_leases l JOIN sessions s ON s.key = l.session
 WHERE l.owner_id = ? AND NOT s.deleted
 """
 _RELEASE = """
-UPDATE leases SET owner_id = NULL, owner = NULL, expires_at = 0
+UPDATE session_leases SET owner_id = NULL, owner = NULL, expires_at = 0
 WHERE session = (SELECT key FROM sessions WHERE id = ? AND NOT deleted)
     AND epoch = ? AND owner_id = ?
 """
 _OWNED = """
-SELECT s.id, l.owner, l.expires_at FROM leases l JOIN sessions s ON s.key = l.session
+SELECT s.id, l.owner, l.expires_at FROM session_leases l JOIN sessions s ON s.key = l.session
 WHERE l.owner_id IS NOT NULL AND NOT s.deleted
 """
 
@@ -127,7 +127,8 @@ ON CONFLICT (id) DO UPDATE SET home = excluded.home, body = excluded.body,
 _FORGET = "DELETE FROM hosts WHERE id <> ? AND expires_at <= ? AND (home IS ? OR seen_at < ?)"
 _DEPART = "UPDATE hosts SET expires_at = 0 WHERE id = ?"
 _HOSTS = """
-SELECT h.body, h.seen_at, h.expires_at, (SELECT count(*) FROM leases l WHERE l.owner_id = h.id)
+SELECT h.body, h.seen_at, h.expires_at,
+    (SELECT count(*) FROM session_leases l WHERE l.owner_id = h.id)
 FROM hosts h
 """
 

@@ -39,7 +39,7 @@ SELECT (SELECT coalesce(sum(octet_length(body)), 0) FROM events WHERE session = 
     + (SELECT coalesce(sum(octet_length(text)), 0) FROM said WHERE session = ?1)
     + (SELECT coalesce(sum(octet_length(body)), 0) FROM snapshots WHERE session = ?1)
 """
-_PARTS = ("snapshots", "leases", "commands")
+_PARTS = ("snapshots", "session_leases", "session_commands")
 PORTION_ROWS = 2000
 """How much of a session is copied or deleted at once, so that others can write in between."""
 TEXT_WEIGHT = 4

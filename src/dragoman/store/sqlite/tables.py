@@ -140,16 +140,16 @@ ORDER BY position LIMIT {PORTION_ROWS}
 """
 _BODIES = "SELECT position, body FROM events WHERE position BETWEEN ? AND ?"
 _COMMANDS = "SELECT id, body FROM commands WHERE body IS NOT NULL"
+_RENAMED = """
+ALTER TABLE leases RENAME TO session_leases;
+ALTER TABLE commands RENAME TO session_commands;
+"""
 
 
 def _camel_case(db: Database) -> None:
     """Rename the keys in events and waiting commands, a portion at a time. Snapshots are made from
-    events, so they are only dropped.
-
-    A process of an earlier version would continue to write the former keys: it has to be gone.
-    """
-    if db.row(_AT_WORK, (time.time(),)) is not None:
-        raise StoreAway(db.place, IN_USE)
+    events, so they are only dropped."""
+    _must_be_alone(db)
     db.run("DELETE FROM snapshots")
     after = -(2**63)  # copies may be below zero
     while some := portion(db, db.each(_WEIGH, (after,))):
@@ -161,7 +161,20 @@ def _camel_case(db: Database) -> None:
         db.run("UPDATE commands SET body = ? WHERE id = ?", (current_command(body), number))
 
 
-STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS, _IMPORTS, _OFFERS, _COPIES, _camel_case)
+def _shut_out(db: Database) -> None:
+    """A process that has had the database open since before would write the former keys. Without
+    these tables it neither takes a session, nor appends events, nor sends a command."""
+    _must_be_alone(db)
+    db.run(_RENAMED)
+
+
+def _must_be_alone(db: Database) -> None:
+    """What a process of an earlier version is doing must not fail: it has to be gone."""
+    if db.row(_AT_WORK, (time.time(),)) is not None:
+        raise StoreAway(db.place, IN_USE)
+
+
+STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS, _IMPORTS, _OFFERS, _COPIES, _camel_case, _shut_out)
 _CAMEL_CASE = STEPS.index(_camel_case) + 1
 
 
