@@ -14,6 +14,7 @@ from dragoman.errors import LeaseLost, SequenceGap
 from dragoman.store.base import Store
 from dragoman.store.records import Batch, Lease, Said, SessionChange, StoredEvent
 from dragoman.store.sqlite.database import FILE_NAME, Database
+from dragoman.store.sqlite.events import append_all
 from dragoman.store.store_limits import StoreLimits
 
 COUNT = 120
@@ -202,3 +203,29 @@ async def test_an_unfinished_copy_of_an_earlier_version_is_in_no_feed(tmp_path: 
         assert await store.copy_events("s", fork) == 3
         copied = [("fork", 1), ("fork", 2), ("fork", 3)]
         assert named(await feed(store)) == [("s", 1), ("s", 2), ("s", 3), *copied]
+
+
+async def test_a_batch_without_events_has_the_position_of_the_last_one(opens: Opens) -> None:
+    async with opens(SMALL) as store:
+        lease, fork = await begin(store), await begin(store, "fork", YOU)
+        await store.append(lease, batch(1, 3))
+        await store.copy_events("s", fork)
+        await store.append(other := await begin(store, "other"), batch(1, 2))
+        nothing = batch(4, 0, change=SessionChange(title="T"))
+        for name, each in (("s", lease), ("fork", fork)):
+            assert await store.append(each, nothing) == (await whole(store, name))[-1].position
+        await store.append(fork, batch(4))
+        await store.append(other, batch(3))
+        last = await store.append(fork, batch(5, 0))
+        assert last == (await whole(store, "fork"))[-1].position
+
+
+async def test_a_batch_that_was_stored_before_keeps_its_position(tmp_path: Path) -> None:
+    """Its commit may have been carried out though it was reported as failed."""
+    async with on_disk(tmp_path) as store:
+        lease, other = await begin(store), await begin(store, "other", YOU)
+        position = await store.append(lease, batch(1, 3))
+        await store.append(other, batch(1, 2))
+        with closing(Database(str(tmp_path / FILE_NAME))) as db:
+            tried = [(lease, batch(1, 3), True), (lease, batch(4), False)]
+            assert append_all(db, tried) == [position, position + 3]

@@ -282,7 +282,10 @@ _STORED = """
 SELECT seq, body FROM events
 WHERE session = (SELECT key FROM sessions WHERE id = %s AND NOT deleted) AND seq = ANY(%s)
 """
-_POSITION = "SELECT position FROM events WHERE session = %s AND seq = %s"
+_POSITION = """
+SELECT coalesce(e.position, s.copied_at + e.seq) FROM sessions s JOIN events e ON e.session = s.key
+WHERE s.key = %s AND e.seq = %s
+"""
 TELL = f"SELECT pg_notify('{CHANNEL}', '')"
 TELL_OF = f"SELECT pg_notify('{CHANNEL}', %s)"
 

@@ -205,6 +205,10 @@ WHERE s.id IN (SELECT value FROM carray(?)) AND NOT s.deleted
 _ADD_EVENTS = """
 INSERT INTO events (session, seq, body) SELECT ?, ? + rowid, value FROM carray(?)
 """
+_POSITION = """
+SELECT iif(e.seq > s.copied, e.position, s.copied_at + e.seq)
+FROM sessions s JOIN events e ON e.session = s.key WHERE s.key = ? AND e.seq = ?
+"""
 _LAST_POSITION = "SELECT seq FROM sqlite_sequence WHERE name = 'events'"
 _ADD_SAID = """
 INSERT INTO said (session, seq, kind, text)
@@ -263,6 +267,8 @@ class Appending:
         self._events: dict[int, tuple[int, list[bytes]]] = {}
         self._fields: dict[int, dict[str, Any]] = {}
         self._said: list[tuple[int, int, str, str]] = []
+        self._last: dict[int, int] = {}
+        """For each session the position of the last event that was written."""
 
     def accept(self, lease: Lease, batch: Batch, again: bool) -> tuple[int, int]:
         """The session's key, and the number its last event will have. One that was tried before is
@@ -285,17 +291,26 @@ class Appending:
         standing.last_seq += len(events)
         return key, standing.last_seq
 
-    def write(self) -> dict[int, tuple[int, int]]:
-        """For each session the position and the number of its last event."""
-        last: dict[int, tuple[int, int]] = {}
+    def write(self) -> None:
         for key, (before, bodies) in self._events.items():
-            last[key] = add_events(self._db, key, before, bodies), before + len(bodies)
-        changes = [(key, last[key][1], fields) for key, fields in self._fields.items()]
+            self._last[key] = add_events(self._db, key, before, bodies)
+        changes = [(key, self._last_seq(key), fields) for key, fields in self._fields.items()]
         if changes:
             change_records(self._db, changes)
         if self._said:
             add_said(self._db, self._said)
-        return last
+
+    def _last_seq(self, key: int) -> int:
+        before, bodies = self._events[key]
+        return before + len(bodies)
+
+    def position(self, key: int, seq: int) -> int:
+        """Of an event that was written, or was there before."""
+        if seq > self._events[key][0]:
+            # Those of one session are inserted in one go, so their positions follow each other.
+            return self._last[key] - (self._last_seq(key) - seq)
+        row = self._db.row(_POSITION, (key, seq))
+        return last_position(self._db) if row is None else row[0]
 
 
 def append_all(
@@ -306,10 +321,9 @@ def append_all(
     ids = {lease.session_id for lease, _, _ in appends}
     appending = Appending(db, tuple(ids))
     accepted = [_tried(appending, *each) for each in appends]
-    last = appending.write()
+    appending.write()
     return [
-        each if isinstance(each, DragomanError) else _position(last[each[0]], each[1])
-        for each in accepted
+        each if isinstance(each, DragomanError) else appending.position(*each) for each in accepted
     ]
 
 
@@ -328,9 +342,3 @@ def off_record(db: Database, lease: Lease, batch: Batch) -> list[bytes]:
     stored = dict(db.rows(_STORED, (lease.session_id, batch.first_seq, last)))
     numbered = enumerate(batch.events, batch.first_seq)
     return [body for seq, body in numbered if stored.get(seq) != body]
-
-
-def _position(last: tuple[int, int], seq: int) -> int:
-    # The events of one session are inserted in one go, so their positions follow each other.
-    position, last_seq = last
-    return position - (last_seq - seq)
