@@ -44,6 +44,7 @@ from dragoman.store.records import (
 )
 from dragoman.store.store_limits import StoreLimits
 from dragoman.testing import ScriptedAgent
+from dragoman.testing.steps import say
 
 
 def left_behind() -> list[e.Event]:
@@ -352,14 +353,16 @@ def test_a_process_here_that_is_silent_is_gone_on_a_store_that_others_have_too()
     assert not is_gone(msgspec.structs.replace(alone, alive=False))
 
 
-async def test_what_is_left_of_an_import_that_was_killed_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+FILE = Archive(
+    SessionRecord(id="x", agent="it", cwd="/", created_at=1, updated_at=1, agent_session_id="a"),
+    [encode_event(event) for event in left_behind()[:1]],
+)
+
+
+async def half_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Owner, lease_seconds: float = 15
 ) -> None:
-    events = [encode_event(event) for event in left_behind()[:1]]
-    now = time.time()
-    record = SessionRecord(
-        id="x", agent="it", cwd="/", created_at=now, updated_at=now, agent_session_id="theirs"
-    )
+    """As a killed process leaves it, before there is a hub."""
 
     def first(batches: Iterable[Batch]) -> Iterator[Batch]:
         yield next(iter(batches))
@@ -368,7 +371,6 @@ async def test_what_is_left_of_an_import_that_was_killed_is_removed(
     async def killed(*_: object) -> int:
         raise StoreFull("disk", "full")
 
-    # Before there is a hub, which would see at once that its owner is dead.
     async with stored(tmp_path) as store:
         fill = store.fill
 
@@ -379,10 +381,33 @@ async def test_what_is_left_of_an_import_that_was_killed_is_removed(
             patch.setattr(store, "fill", by_half)
             patch.setattr(store, "delete_session", killed)
             with pytest.raises(StoreFull):
-                await import_session(store, Archive(record, events), "s-1", dead_process())
+                await import_session(
+                    store, FILE, "s-1", owner, cwd=str(tmp_path), lease_seconds=lease_seconds
+                )
         assert await store.session("s-1") is not None
+
+
+async def test_what_is_left_of_an_import_that_was_killed_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await half_imported(tmp_path, monkeypatch, dead_process())
     async with hub_with(tmp_path, ScriptedAgent()) as hub:
         await hub.chores.recover()
         assert await hub.store.session("s-1") is None
-        done = await import_session(hub.store, Archive(record, events), "s-2", this_process())
-        assert (done.last_seq, done.agent_session_id) == (1, "theirs")
+        done = await import_session(hub.store, FILE, "s-2", this_process())
+        assert (done.last_seq, done.agent_session_id) == (1, "a")
+
+
+async def test_what_is_left_of_an_import_that_was_killed_cannot_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its importer cannot be seen from here, so that nobody has removed it yet."""
+    elsewhere = Owner("gone", "another machine", 1, "yesterday")
+    await half_imported(tmp_path, monkeypatch, elsewhere, lease_seconds=0)
+    launcher = TestLauncher({"it": ScriptedAgent([say("hello")])})
+    async with stored(tmp_path) as store, Hub(store, launcher) as hub:
+        with pytest.raises(SessionNotContinued, match="its import was cut short: import the file"):
+            await hub.open("s-1", on_reset="new")
+        assert launcher.started == []
+        await hub.chores.recover()
+        assert await store.session("s-1") is None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from support.clients import until
 from support.postgres import empty_database
 
 from dragoman.session.content import Text
@@ -26,6 +27,7 @@ from dragoman.store.records import (
     StoredEvent,
     encode_event,
 )
+from dragoman.store.sqlite.database import FILE_NAME, Database
 from dragoman.store.sqlite.store import SqliteStore
 from dragoman.store.store_limits import StoreLimits
 
@@ -125,6 +127,14 @@ async def whole(store: Store, session_id: str = "s", page: int = 1000) -> list[S
     while some := await store.events(session_id, after=len(found), limit=page):
         found += some
     return found
+
+
+async def renewed(directory: Path) -> None:
+    """Wait until a lease of the store in SQLite there ends later than now."""
+    with closing(Database(str(directory / FILE_NAME))) as db:
+        ends = "SELECT max(expires_at) FROM session_leases"
+        first = db.rows(ends)
+        await until(lambda: db.rows(ends) > first)
 
 
 async def cut_short(store: Store, work: Coroutine[Any, Any, Any], portions: int) -> None:

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 from store.endings import ENDINGS, Ending
-from store.stores import ME, Opens, batch, begin, body, fill, in_memory, on_disk, record, whole
+from store.stores import (
+    ME,
+    Opens,
+    batch,
+    begin,
+    body,
+    fill,
+    in_memory,
+    on_disk,
+    record,
+    renewed,
+    whole,
+)
 
 from dragoman.errors import ConfigError, UnknownSession
 from dragoman.session.content import Text
@@ -28,7 +42,15 @@ from dragoman.session.state import SessionState
 from dragoman.store.archive import exported, import_session, read_archive
 from dragoman.store.base import Store
 from dragoman.store.mirror_lines import header_line, is_header
-from dragoman.store.records import Batch, Imported, SessionChange, decode_event, encode_event
+from dragoman.store.records import (
+    Batch,
+    Imported,
+    Lease,
+    SessionChange,
+    decode_event,
+    encode_event,
+)
+from dragoman.store.sqlite.database import FILE_NAME, Database
 from dragoman.store.sqlite.recovery import recover
 from dragoman.store.transfer import copy_store
 
@@ -218,6 +240,33 @@ async def test_an_import_is_seen_when_it_is_whole_and_nobody_waits_for_it(opens:
         stored = await importing
         assert (stored.last_seq, stored.agent_session_id) == (2501, "theirs")
         assert [event.body for event in await whole(store, "t")] == archive.events
+
+
+async def test_an_import_has_an_owner_from_its_first_moment_on(tmp_path: Path) -> None:
+    """Where it is killed, its owner's lease says what is to be removed."""
+    without = "SELECT count(*) FROM sessions WHERE key NOT IN (SELECT session FROM session_leases)"
+    async with on_disk(tmp_path) as store:
+        with closing(Database(str(tmp_path / FILE_NAME))) as db:
+            seen = list[object]()
+            end = store.on_change(lambda: seen.append(db.rows(without)[0][0]))
+            await import_session(store, read_archive([HEAD, EVENT]), "t", ME)
+            end()
+    assert set(seen) == {0}
+
+
+async def test_the_lease_of_a_long_import_does_not_run_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_disk(tmp_path) as store:
+        fill = store.fill
+
+        async def long(lease: Lease, batches: Iterable[Batch], change: SessionChange) -> int:
+            await renewed(tmp_path)
+            return await fill(lease, batches, change)
+
+        monkeypatch.setattr(store, "fill", long)
+        archive = read_archive([HEAD, EVENT])
+        assert (await import_session(store, archive, "t", ME, lease_seconds=0.2)).last_seq == 1
 
 
 def test_unknown_fields_of_an_event_are_kept_as_they_stood() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from store.stores import KINDS, ME, YOU, acquire, batch, begin, record, whole
+from store.stores import KINDS, ME, YOU, acquire, batch, begin, record, renewed, whole
 from support.postgres import bare_database, empty_database, postgres
 
 from dragoman.errors import DragomanError, LeaseLost, StoreError, UnknownSession
@@ -147,6 +147,22 @@ async def test_what_is_taken_or_deleted_meanwhile_is_left_out(
         assert copied.sessions == 1
         assert [remark.split(":")[0] for remark in copied.remarks] == ["a was skipped"]
         assert len(await whole(target, "b")) == 2
+
+
+async def test_the_lease_of_a_long_copy_does_not_run_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with both(("sqlite", "sqlite"), tmp_path) as (source, target):
+        await filled(source)
+        original = target.append
+
+        async def append(lease: Lease, batch: Batch) -> int:
+            await renewed(tmp_path / "to")
+            return await original(lease, batch)
+
+        monkeypatch.setattr(target, "append", append)
+        copied = await copy_store(source, target, ME, None, lease_seconds=0.2)
+        assert (copied.sessions, copied.remarks) == (2, [])
 
 
 async def test_a_name_that_is_taken_there_is_left_out(tmp_path: Path) -> None:

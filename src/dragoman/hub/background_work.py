@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from dragoman.errors import DragomanError, LeaseLost, SessionError
 from dragoman.hub.agent_pool import AgentPool
-from dragoman.hub.opener import LEASE_SECONDS, Opener
+from dragoman.hub.opener import Opener
 from dragoman.process import descriptors
-from dragoman.store.base import Store
+from dragoman.store.base import LEASE_SECONDS, Store
 from dragoman.store.outage import failure_logged
 from dragoman.store.records import Owner
 

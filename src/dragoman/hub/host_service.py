@@ -31,7 +31,8 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.hub import commands as c
-from dragoman.hub.opener import LEASE_SECONDS, Opener
+from dragoman.hub.opener import Opener
+from dragoman.store.base import LEASE_SECONDS
 from dragoman.store.outage import failure_logged
 from dragoman.store.records import HostRecord, StoredCommand
 

@@ -37,7 +37,7 @@ from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.session.reduce import reduce
 from dragoman.session.state import ENDED, FORKED, SessionState, loose_ends
 from dragoman.session.terminals import OutputLimits, OutputQuota
-from dragoman.store.base import Store
+from dragoman.store.base import LEASE_SECONDS, Store
 from dragoman.store.records import (
     Batch,
     Lease,
@@ -50,9 +50,6 @@ from dragoman.store.records import (
 )
 
 logger = logging.getLogger("dragoman.hub")
-
-LEASE_SECONDS = 15.0
-"""An owner, and a host, that was not heard of for so long is taken to be gone."""
 
 OnReset: TypeAlias = Literal["fail", "new"]
 """What to do when the agent does not remember the session."""
@@ -171,6 +168,7 @@ class Opener:
         try:
             lease = await asyncio.shield(taking)
             record, history = await self.recovered(lease)
+            self._must_be_whole(record)
             workspace_of(record, None if way.move is None else way.move.cwd)
             known = await self._known_here(record, way.on_reset)
             async with self._here(record, way):
@@ -181,6 +179,13 @@ class Opener:
         except BaseException:
             await _to_its_end(self._release_taken(taking))
             raise
+
+    def _must_be_whole(self, record: SessionRecord) -> None:
+        """Of an import that was killed, events are stored that nobody sees, and no others may take
+        their places: it is left to the next recovery, which deletes it."""
+        if _is_half_import(record):
+            self.to_recover.setdefault(record.id, ENDED)
+            raise SessionNotContinued(record.id, "its import was cut short: import the file again")
 
     async def _known_here(self, record: SessionRecord, on_reset: OnReset) -> str | None:
         """Raises SessionNotContinued where its conversation is another session's."""
@@ -435,6 +440,12 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
 def _is_new_fork(record: SessionRecord) -> bool:
     """A fork of which nothing is there yet but its record."""
     return record.parent is not None and record.agent_session_id is None and not record.last_seq
+
+
+def _is_half_import(record: SessionRecord) -> bool:
+    """All of its events are seen, or none."""
+    events = 0 if record.imported is None else record.imported.events
+    return record.parent is None and events > 0 and not record.last_seq
 
 
 def _is_nothing_yet(record: SessionRecord, state: SessionState) -> bool:

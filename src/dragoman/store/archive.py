@@ -5,6 +5,7 @@ What comes in is checked line by line before anything is stored.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import suppress
 
@@ -14,7 +15,7 @@ from dragoman.errors import ConfigError, DragomanError, NameTaken, UnknownSessio
 from dragoman.session.events import Event, FileWritten
 from dragoman.session.reduce import fold
 from dragoman.session.state import IMPORTED, SessionState, loose_ends
-from dragoman.store.base import Store
+from dragoman.store.base import LEASE_SECONDS, Store, renewed_leases
 from dragoman.store.earlier_format import SNAKE_CASE
 from dragoman.store.mirror_lines import (
     VERSION,
@@ -30,6 +31,7 @@ from dragoman.store.records import (
     LAST_MOMENT,
     Batch,
     Imported,
+    Lease,
     Owner,
     SessionChange,
     SessionFilter,
@@ -41,7 +43,6 @@ from dragoman.store.records import (
 from dragoman.store.search_texts import Texts
 
 MAX_LINE = 64 * 1024 * 1024
-_LEASE_SECONDS = 300.0
 _PORTION_BYTES = 1024 * 1024
 _PORTION_EVENTS = 1_000
 _HEADER = f'the header of a session, {{"dragoman": {VERSION}, "session": {{…}}}}'
@@ -88,7 +89,13 @@ def read_archive(lines: Iterable[bytes], file: str = "archive") -> Archive:
 
 
 async def import_session(
-    store: Store, archive: Archive, session_id: str, owner: Owner, *, cwd: str = ""
+    store: Store,
+    archive: Archive,
+    session_id: str,
+    owner: Owner,
+    *,
+    cwd: str = "",
+    lease_seconds: float = LEASE_SECONDS,
 ) -> SessionRecord:
     """Store it under a new id, all or nothing; without its name where that is taken.
 
@@ -115,13 +122,10 @@ async def import_session(
         additional_directories=[],
         imported=_origin(archive),
     )
-    await _create(store, record)
-    lease = await store.acquire(session_id, owner, seconds=_LEASE_SECONDS, gone=lambda who: False)
+    lease = await _begin(store, record, owner, lease_seconds)
     try:
-        status = status_at_rest(record.status, _decoded(archive))
-        theirs = await _own_conversation(store, archive.record)
-        change = SessionChange(agent_session_id=theirs, status=status)
-        await store.fill(lease, _batches(archive), change)
+        async with renewed_leases(store, owner, lease_seconds):
+            await _fill(store, lease, archive)
     except BaseException:
         with suppress(DragomanError):
             await store.delete_session(session_id, lease)
@@ -140,11 +144,22 @@ def _origin(archive: Archive) -> Imported:
     return Imported(record.cwd or before, len(archive.events))
 
 
-async def _create(store: Store, record: SessionRecord) -> None:
+async def _begin(store: Store, record: SessionRecord, owner: Owner, seconds: float) -> Lease:
+    """Never without an owner: what a killed one leaves is found by its lease."""
     try:
-        await store.create_session(record)
+        return await store.begin_session(record, owner, seconds=seconds)
     except NameTaken:
-        await store.create_session(msgspec.structs.replace(record, name=None))
+        nameless = msgspec.structs.replace(record, name=None)
+        return await store.begin_session(nameless, owner, seconds=seconds)
+
+
+async def _fill(store: Store, lease: Lease, archive: Archive) -> None:
+    """A long file is folded in a thread: meanwhile the lease is renewed."""
+    status = await asyncio.to_thread(status_at_rest, archive.record.status, _decoded(archive))
+    ends = await asyncio.to_thread(_ends, archive)
+    theirs = await _own_conversation(store, archive.record)
+    change = SessionChange(agent_session_id=theirs, status=status)
+    await store.fill(lease, _batches(archive, ends), change)
 
 
 async def _own_conversation(store: Store, record: SessionRecord) -> str | None:
@@ -155,14 +170,13 @@ async def _own_conversation(store: Store, record: SessionRecord) -> str | None:
     return None if await store.sessions(wanted) else theirs
 
 
-def _batches(archive: Archive) -> Iterator[Batch]:
+def _batches(archive: Archive, ends: list[bytes]) -> Iterator[Batch]:
     texts, first = Texts(), 1
     for bodies in _portions(archive.events):
         events = [decode_event(body) for body in bodies]
         told = [_as_told(*each) for each in zip(bodies, events, strict=True)]
         yield Batch(first_seq=first, events=told, said=texts.feed(events))
         first += len(bodies)
-    ends = [encode_event(event) for event in _ends(archive)]
     yield Batch(first_seq=first, events=ends, said=texts.rest())
 
 
@@ -183,13 +197,13 @@ def _decoded(archive: Archive) -> Iterator[Event]:
     return map(decode_event, archive.events)
 
 
-def _ends(archive: Archive) -> Iterator[Event]:
+def _ends(archive: Archive) -> list[bytes]:
     """A prompt that a file has waiting would run before the importer's first one, and nobody waits
     for an answer to its questions."""
-    state = fold(SessionState(), _decoded(archive))
-    for seq, event in enumerate(loose_ends(state, IMPORTED), len(archive.events) + 1):
+    ends = loose_ends(fold(SessionState(), _decoded(archive)), IMPORTED)
+    for seq, event in enumerate(ends, len(archive.events) + 1):
         event.seq, event.at = seq, decode_event(archive.events[-1]).at
-        yield event
+    return [encode_event(event) for event in ends]
 
 
 def _as_told(body: bytes, event: Event) -> bytes:

@@ -9,13 +9,14 @@ operation then had no effect.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
 import msgspec
 
-from dragoman.errors import UnknownSession
+from dragoman.errors import DragomanError, UnknownSession
 from dragoman.host.rules.policy import RuleStore, StoredRule
 from dragoman.host.rules.rule import Rule
 from dragoman.store.records import (
@@ -35,6 +36,9 @@ from dragoman.store.records import (
     StoredCommand,
     StoredEvent,
 )
+
+LEASE_SECONDS = 15.0
+"""An owner, and a host, that was not heard of for so long is taken to be gone."""
 
 
 class Rules(RuleStore, Protocol):
@@ -271,6 +275,25 @@ class Store(Protocol):
         """The same for commands: with the session for which one may have come, or that may be taken
         now by the host that was called; None when it may be any."""
         ...
+
+
+@asynccontextmanager
+async def renewed_leases(
+    store: Store, owner: Owner, seconds: float = LEASE_SECONDS
+) -> AsyncGenerator[None]:
+    """As long as this lasts, those of an owner that has no hub do not run out."""
+
+    async def keep_renewing() -> None:
+        while True:
+            await asyncio.sleep(seconds / 4)
+            with suppress(DragomanError):
+                await store.renew(owner, seconds=seconds)
+
+    renewing = asyncio.create_task(keep_renewing())
+    try:
+        yield
+    finally:
+        renewing.cancel()
 
 
 async def session_pages(store: Store, wanted: SessionFilter) -> AsyncGenerator[list[SessionRecord]]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from dragoman.errors import LeaseLost, NameTaken, SessionOwned, UnknownSession
-from dragoman.store.base import Store
+from dragoman.store.base import LEASE_SECONDS, Store, renewed_leases
 from dragoman.store.records import (
     Batch,
     Lease,
@@ -26,7 +26,6 @@ from dragoman.store.records import (
 from dragoman.store.search_texts import Texts
 
 _PAGE = 1000
-_LEASE_SECONDS = 300.0
 
 
 class Copied(msgspec.Struct):
@@ -38,17 +37,24 @@ class Copied(msgspec.Struct):
     remarks: list[str] = []
 
 
-async def copy_store(source: Store, target: Store, owner: Owner, home: str | None) -> Copied:
+async def copy_store(
+    source: Store,
+    target: Store,
+    owner: Owner,
+    home: str | None,
+    lease_seconds: float = LEASE_SECONDS,
+) -> Copied:
     """`owner` is who copies: it holds each session of the target meanwhile. `home` is where the
     workspaces are of sessions that name no other, in a target that several machines have."""
     copied = Copied()
-    async for session_id in _sessions(source):
-        try:
-            record = await _at_rest(source, session_id)
-            record.home = None if target.is_local else record.home or home
-            await _copy_session(source, target, record, owner, copied)
-        except (SessionOwned, LeaseLost, UnknownSession) as error:
-            copied.remarks.append(f"{session_id} was skipped: {error}")
+    async with renewed_leases(target, owner, lease_seconds):
+        async for session_id in _sessions(source):
+            try:
+                record = await _at_rest(source, session_id)
+                record.home = None if target.is_local else record.home or home
+                await _copy_session(source, target, record, owner, copied, lease_seconds)
+            except (SessionOwned, LeaseLost, UnknownSession) as error:
+                copied.remarks.append(f"{session_id} was skipped: {error}")
     await asyncio.to_thread(_copy_rules, source, target, copied)
     return copied
 
@@ -104,7 +110,12 @@ async def _at_rest(store: Store, session_id: str) -> SessionRecord:
 
 
 async def _copy_session(
-    source: Store, target: Store, record: SessionRecord, owner: Owner, copied: Copied
+    source: Store,
+    target: Store,
+    record: SessionRecord,
+    owner: Owner,
+    copied: Copied,
+    lease_seconds: float,
 ) -> None:
     there = await target.session(record.id)
     if there is not None and not await _is_beginning(source, target, there):
@@ -114,7 +125,7 @@ async def _copy_session(
         there = await _create(target, record, copied)
     elif there.last_seq >= record.last_seq:
         return
-    lease = await target.acquire(record.id, owner, seconds=_LEASE_SECONDS, gone=lambda _: None)
+    lease = await target.acquire(record.id, owner, seconds=lease_seconds, gone=lambda _: None)
     try:
         copied.events += await _copy_events(source, target, lease, there.last_seq)
         snapshot = await source.snapshot(record.id)
