@@ -17,7 +17,10 @@ from store.stores import acquire, batch, begin, fill, on_disk, record, whole
 from dragoman.errors import StoreCorrupt, StoreError
 from dragoman.host.rules.rule import Rule
 from dragoman.session.content import Text
-from dragoman.session.events import TurnStarted
+from dragoman.session.events import TurnEnded, TurnStarted
+from dragoman.session.reduce import fold
+from dragoman.session.state import SessionState, loose_ends
+from dragoman.store.mirror_lines import is_header
 from dragoman.store.open import check_store, is_there, open_rules, open_store
 from dragoman.store.records import Batch, Said, SessionChange, SessionFilter, encode_event
 from dragoman.store.sqlite.database import Database, prepare
@@ -32,9 +35,9 @@ async def filled(home: Path) -> None:
     async with on_disk(home) as store:
         store.rules.add(RULE)
         lease = await begin(store, "a")
-        asked = encode_event(TurnStarted("t", [Text("please find me")], seq=1))
-        await store.append(lease, Batch(first_seq=1, events=[asked]))
-        await fill(store, lease, 3000, after=1)
+        turn = TurnStarted("t", [Text("please find me")], seq=1), TurnEnded("t", seq=2)
+        await store.append(lease, Batch(first_seq=1, events=[encode_event(each) for each in turn]))
+        await fill(store, lease, 2999, after=2)
         await store.change_session("a", SessionChange(title="A title", name="mine"))
         await fill(store, await begin(store, "b"), 5)
         await store.create_session(record("c", name="mine", cwd="/elsewhere", parent="a"))
@@ -219,6 +222,14 @@ async def test_the_status_is_what_the_events_say(tmp_path: Path, ending: Ending,
         found = await store.session("s")
         assert found is not None
         assert found.status == ending.at_rest
+        events = [event.decode() for event in await whole(store)]
+        assert [event.seq for event in events] == list(range(1, found.last_seq + 1))
+        assert loose_ends(fold(SessionState(), events)) == []
+        # And its mirror follows, as if an owner had done it.
+        await acquire(store, "s")
+    assert [line for line in mirror.read_bytes().splitlines() if not is_header(line)] == [
+        encode_event(event) for event in events
+    ]
 
 
 async def test_what_the_mirrors_lack_is_taken_from_the_database(tmp_path: Path) -> None:

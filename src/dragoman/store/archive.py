@@ -155,8 +155,8 @@ async def _begin(store: Store, record: SessionRecord, owner: Owner, seconds: flo
 
 async def _fill(store: Store, lease: Lease, archive: Archive) -> None:
     """A long file is folded in a thread: meanwhile the lease is renewed."""
-    status = await asyncio.to_thread(status_at_rest, archive.record.status, _decoded(archive))
-    ends = await asyncio.to_thread(_ends, archive)
+    state = await asyncio.to_thread(fold, SessionState(), map(decode_event, archive.events))
+    status, ends = status_at_rest(archive.record.status, state), _ends(archive, state)
     theirs = await _own_conversation(store, archive.record)
     change = SessionChange(agent_session_id=theirs, status=status)
     await store.fill(lease, _batches(archive, ends), change)
@@ -193,14 +193,10 @@ def _portions(bodies: list[bytes]) -> Iterator[list[bytes]]:
         yield some
 
 
-def _decoded(archive: Archive) -> Iterator[Event]:
-    return map(decode_event, archive.events)
-
-
-def _ends(archive: Archive) -> list[bytes]:
+def _ends(archive: Archive, state: SessionState) -> list[bytes]:
     """A prompt that a file has waiting would run before the importer's first one, and nobody waits
     for an answer to its questions."""
-    ends = loose_ends(fold(SessionState(), _decoded(archive)), IMPORTED)
+    ends = loose_ends(state, IMPORTED)
     for seq, event in enumerate(ends, len(archive.events) + 1):
         event.seq, event.at = seq, decode_event(archive.events[-1]).at
     return [encode_event(event) for event in ends]

@@ -14,7 +14,6 @@ from msgspec import UNSET, UnsetType
 from dragoman.errors import LeaseLost
 from dragoman.session.events import Event
 from dragoman.session.facts import EVERYTHING, Offer
-from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
 
 Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted", "closed"]
@@ -328,11 +327,10 @@ def readable_events(bodies: Iterable[bytes]) -> Iterator[Event]:
             yield decode_event(body)
 
 
-def status_at_rest(recorded: Status, events: Iterable[Event]) -> Status:
+def status_at_rest(recorded: Status, state: SessionState) -> Status:
     """`recorded` counts for one that is closed: that may be done without an event. A turn that has
     no end is one that was interrupted."""
     if recorded == "closed":
         return "closed"
-    state = fold(SessionState(), events)
     is_cut = state.turn is not None or (state.turns and state.turns[-1].interrupted)
     return "interrupted" if is_cut else "idle"

@@ -20,6 +20,8 @@ import msgspec
 
 from dragoman.errors import NameTaken, StoreError
 from dragoman.host.rules.rule import Rule
+from dragoman.session.reduce import fold
+from dragoman.session.state import SessionState, loose_ends
 from dragoman.store.earlier_format import current_event
 from dragoman.store.mirror_lines import (
     VERSION,
@@ -29,7 +31,13 @@ from dragoman.store.mirror_lines import (
     read_body,
     read_header,
 )
-from dragoman.store.records import SessionChange, SessionRecord, readable_events, status_at_rest
+from dragoman.store.records import (
+    SessionChange,
+    SessionRecord,
+    encode_event,
+    readable_events,
+    status_at_rest,
+)
 from dragoman.store.search_texts import Texts
 from dragoman.store.sqlite import sessions
 from dragoman.store.sqlite.database import FILE_NAME, Database, lost, prepare
@@ -117,7 +125,7 @@ def _rebuild(db: Database, home: Path, old: Path | None, report: RecoveryReport)
         for remains in _from_old(db, old, report):
             _note(report, remains)
     for (session_id,) in db.rows("SELECT id FROM sessions"):
-        set_status(db, session_id)
+        put_at_rest(db, session_id)
     row = db.rows("SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM events)")[0]
     report.sessions, report.events = row[0], row[1]
 
@@ -285,7 +293,7 @@ def _gather(damaged: Database, key: int, after: int, how: str, found: dict[int, 
 
 def _store(db: Database, remains: Remains, record: SessionRecord, bodies: list[bytes]) -> None:
     record.id = remains.session_id
-    record.status = "closed" if record.status == "closed" else "idle"  # until `set_status`
+    record.status = "closed" if record.status == "closed" else "idle"  # until `put_at_rest`
     if sessions.read(db, record.id) is None:
         nameless = msgspec.structs.replace(record, name=None)
         sessions.create(db, nameless)
@@ -309,12 +317,19 @@ def _change(db: Database, key: int, remains: Remains, record: SessionRecord) -> 
         sessions.change_records(db, [(key, remains.seq, fields | {"name": None})])
 
 
-def set_status(db: Database, session_id: str) -> None:
-    """When all is there that is left: a record says what it did while someone ran it."""
+def put_at_rest(db: Database, session_id: str) -> None:
+    """When all is there that is left: a record says what it did while someone ran it, and nobody
+    will answer a question that is open."""
     record, key = sessions.known(db, session_id), sessions.key_of(db, session_id)
     bodies = (row[0] for row in db.each(_BODIES, (key,)))
-    status = status_at_rest(record.status, readable_events(bodies))
-    sessions.change(db, session_id, SessionChange(status=status))
+    state = fold(SessionState(), readable_events(bodies))
+    ends, now = loose_ends(state), time.time()
+    for seq, event in enumerate(ends, record.last_seq + 1):
+        event.seq, event.at = seq, now
+    add_events(db, key, record.last_seq, [encode_event(event) for event in ends])
+    change = SessionChange(status=status_at_rest(record.status, state))
+    last = record.last_seq + len(ends)
+    sessions.change_records(db, [(key, last, msgspec.to_builtins(change))])
 
 
 def rules_of(damaged: Database, db: Database, remarks: list[str]) -> int:
