@@ -164,14 +164,3 @@ async def test_a_crash_is_told_once(tmp_path: Path) -> None:
         with pytest.raises(ConnectionClosed):
             await soon(turn)
     assert kinds(heard) == ["SessionOpened", "TurnStarted", "TurnEnded", "SessionClosed"]
-
-
-async def test_words_held_for_comparison_are_recorded_before_a_session_is_detached(
-    tmp_path: Path,
-) -> None:
-    async with mortal("load", tmp_path) as (_, session):
-        await crash(session)
-        await session.reconnect()
-        assert session.log.replay != "no"
-        await session.detach(ConnectionClosed("stopped"))
-        assert session.log.replay == "no"

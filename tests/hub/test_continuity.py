@@ -118,6 +118,22 @@ async def test_an_answer_in_the_words_of_the_last_one_is_an_answer(tmp_path: Pat
         assert [entry.text for entry in again.state.entries] == ["one", "yes", "one", "yes"]
 
 
+async def test_words_that_may_repeat_old_ones_are_stored_before_a_session_is_detached(
+    tmp_path: Path,
+) -> None:
+    agent = RawAgent({"loadSession": True})
+    async with hub_with(tmp_path, agent) as hub:
+        again = await once_more(hub, agent, tmp_path)
+        before = await stored_events(hub, again.id)
+        agent.send(update("agent_message_chunk", "ye"))
+        await until(lambda: again.session.log.retold)
+        assert await stored_events(hub, again.id) == before  # "s" may follow
+        await hub.detach(again)
+        [held] = (await stored_events(hub, again.id))[len(before) :]
+        assert isinstance(held, e.AgentMessage)
+        assert held.text == "ye"
+
+
 async def test_an_agent_that_cannot_continue_is_never_started_empty(tmp_path: Path) -> None:
     async with hub_with(tmp_path, ScriptedAgent([say("yes")], capabilities=FORGETFUL)) as hub:
         live = await hub.create("it", str(tmp_path))
