@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -16,15 +17,14 @@ from typing import TypeVar
 from dragoman.data_directory import home_id
 from dragoman.errors import StoreCrowded, StoreError
 from dragoman.store.outage import Outage, Outbox, deliver_left
-from dragoman.store.postgres import events, inbox, owners, reader, sessions
+from dragoman.store.postgres import events, inbox, owners, sessions
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.events import WantedEvents
+from dragoman.store.postgres.events import HEAD, WantedEvents, further
 from dragoman.store.postgres.link import READ_SECONDS, Link, limits, must_be_ours_alone
 from dragoman.store.postgres.news import StoreNews, command_news, freed_news
-from dragoman.store.postgres.reader import Reader
 from dragoman.store.postgres.rules import KeptRules
-from dragoman.store.postgres.search import search
+from dragoman.store.postgres.search import search, storable
 from dragoman.store.postgres.tables import migrate
 from dragoman.store.postgres.writer import StoreWriter
 from dragoman.store.records import (
@@ -54,6 +54,8 @@ _ROOM_PAUSES = (0.1, 0.3, 0.6)
 """Between tries to have them all: what was closed just now still counts for a moment."""
 _NEVER = 2**62
 """No event has such a number; a cursor may have any."""
+_AT_ONCE = 500
+"""Readers whose reads are combined."""
 
 
 class PostgresStore:
@@ -68,7 +70,7 @@ class PostgresStore:
         self._searching = Link(address, self.outage, reads_within=self._limits.search_seconds)
         self._links = (self._writing, self._reading, self._following, self._searching)
         self._writer = StoreWriter(self._writing, self.outage, outbox)
-        self._reader = Reader(self._following)
+        self._reader = _Reader(self._following)
         self._rules = KeptRules(self._reading, self._writer, self.outage, home)
         self._news = StoreNews(address, lambda pid: pid == self._writing.pid, self._rules.heard)
         self._writer.on_news = self._news.hear_own
@@ -259,10 +261,10 @@ class PostgresStore:
         return await self._searching.use(owners.owned)
 
     async def standing(self, session_id: str) -> Standing:
-        return await self._read(partial(reader.standing, session_id=session_id))
+        return await self._read(partial(_standing, session_id=session_id))
 
     async def overview(self, wanted: SessionFilter) -> Overview:
-        return await self._read(partial(reader.overview, wanted=wanted))
+        return await self._read(partial(_overview, wanted=wanted))
 
     # ── commands ──────────────────────────────────────────────────────────────────────────────
 
@@ -339,3 +341,83 @@ async def open_postgres(
         await store.aclose()
         raise
     return store
+
+
+_Asked = tuple[WantedEvents, asyncio.Future[list[StoredEvent]]]
+
+
+class _Reader:
+    """Combines reads on a connection of its own: one round trip serves all followers.
+
+    A host may have a thousand of them, who are all woken when anything is new anywhere; most have
+    nothing to read then, and one query finds that out.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._waiting: list[_Asked] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def read(self, wanted: WantedEvents) -> list[StoredEvent]:
+        future: asyncio.Future[list[StoredEvent]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((wanted, future))
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        return await future
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                some, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
+                await self._read(some)
+        finally:
+            self._task = None
+
+    async def _read(self, some: Sequence[_Asked]) -> None:
+        try:
+            await self._link.use(partial(_answer, some))
+        except Exception as error:
+            for _, future in some:
+                if not future.done():
+                    future.set_exception(copy(error))
+
+
+async def _answer(some: Sequence[_Asked], db: Database) -> None:
+    rest = [(wanted, future) for wanted, future in some if not future.done()]
+    fresh = (
+        await further(db, [wanted for wanted, _ in rest])
+        if len(rest) > 1
+        else set(range(len(rest)))
+    )
+    wanted = [each for place, (each, _) in enumerate(rest) if place in fresh]
+    found = dict(zip(sorted(fresh), await events.events(db, wanted), strict=True))
+    for place, (_, future) in enumerate(rest):
+        if not future.done():
+            future.set_result(found.get(place, []))
+
+
+async def _standing(db: Database, session_id: str) -> Standing:
+    one = (storable(session_id),)
+    async with db.together():
+        records = await db.ask(sessions.READ, one)
+        holders = await db.ask(owners.OWNER_OF, one)
+        known = await db.ask(owners.HOSTS)
+    found = owners.seen(await holders.fetchall())
+    return Standing(
+        sessions.first(await records.fetchall()),
+        found[0][1] if found else None,
+        owners.known(await known.fetchall()),
+    )
+
+
+async def _overview(db: Database, wanted: SessionFilter) -> Overview:
+    """Raises UnknownSession for a cursor that is gone."""
+    async with db.together():
+        head = await db.ask(HEAD)
+        listed = await db.ask(*sessions.list_query(wanted))
+        holders = await db.ask(owners.OWNED)
+        known = await db.ask(owners.HOSTS)
+    [(position,)] = await head.fetchall()
+    page = await sessions.page(db, wanted, await listed.fetchall())
+    held = dict(owners.seen(await holders.fetchall()))
+    return Overview(position, page, held, owners.known(await known.fetchall()))

@@ -67,9 +67,7 @@ def _add_looking(actions: Actions) -> None:
 
 
 def _add_changes(actions: Actions) -> None:
-    changes = actions.add(
-        "changes", "show the files a session changed, as diffs", module="session_changes"
-    )
+    changes = actions.add("changes", "show the files a session changed, as diffs", module="show")
     _add_session(changes)
     add_settings_option(changes.add_argument)
     add_json_option(changes.add_argument)
@@ -79,7 +77,7 @@ def _add_changes(actions: Actions) -> None:
         "  dragoman sessions revert fix                     all files\n"
         "  dragoman sessions revert fix src/app.py          one file\n\n"
         "If any of the files has changed since, nothing is reverted, unless you add\n--force.",
-        module="session_changes",
+        module="show",
     )
     _add_session(revert)
     revert.add_argument("path", metavar="PATH", nargs="*", help="only these files (default: all)")
