@@ -1,5 +1,4 @@
-"""`dragoman sessions show`, `changes` and `revert`: what one session said, what it changed, and
-undoing that."""
+"""`dragoman sessions show`, `changes` and `revert`: one session, and what it changed."""
 
 from __future__ import annotations
 
