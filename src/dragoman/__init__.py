@@ -151,6 +151,7 @@ if TYPE_CHECKING:
         Mode,
         Modes,
         Offer,
+        PermissionOffer,
         PermissionOption,
         PlanStep,
         SubagentState,
@@ -257,6 +258,7 @@ __all__ = [
     "PendingElicitation",
     "PendingPermission",
     "PermissionAnswer",
+    "PermissionOffer",
     "PermissionOption",
     "PermissionRequest",
     "PermissionsProvider",
@@ -393,7 +395,7 @@ _NAMES = {
     "session.events": "Event",
     "session.facts": (
         "BackgroundWork Command ConfigChoice ConfigOption ContextUsage Cost Decision Mode Modes "
-        "Offer PermissionOption PlanStep SubagentState TokenUsage"
+        "Offer PermissionOffer PermissionOption PlanStep SubagentState TokenUsage"
     ),
     "session.state": (
         "AgentEntry AnyEntry CompactionEntry Entry ErrorEntry NoticeEntry PeerMessageEntry "

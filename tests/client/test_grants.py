@@ -539,7 +539,7 @@ async def test_always_to_what_the_agent_asks_counts_for_the_host_too(tmp_path: P
 async def test_an_always_that_cannot_be_a_rule_counts_once_and_says_so(tmp_path: Path) -> None:
     async with scene(tmp_path) as s:
         await s.begin()
-        await allow(s, {"rawInput": {"command": "a && b"}}, "always")
+        await allow(s, {"rawInput": {"command": "a && $b"}}, "always")
         (notice,) = [event for event in s.heard if isinstance(event, e.Notice)]
         assert "counts once only" in notice.text
         assert s.requests[0].description is None

@@ -954,7 +954,7 @@ async def test_each_of_several_calls_is_judged_alone(
         assert (await outcome(agent, session, CONFIRM, *calls))[0] == chosen
 
 
-async def test_commands_in_several_folders_are_shown_with_them_and_never_remembered(
+async def test_commands_in_several_folders_are_shown_and_remembered_with_them(
     tmp_path: Path,
 ) -> None:
     agent = RawAgent(welcome=OPENHANDS)
@@ -979,12 +979,14 @@ async def test_commands_in_several_folders_are_shown_with_them_and_never_remembe
         ]
         assert asked.cwd is None
         told = [option.consequence for option in asked.options if option.kind == "allow_always"]
-        assert told == [
-            "counts once only: the request is for several actions, and a rule can name one"
-        ]
+        assert "exactly npm test in the folder" in str(told)
         await session.answer(asked.id, "always")
-        assert (await soon(answer))["result"] == selected("yes")
-        assert policy.rules == ()
+        assert (await soon(answer))["result"] == selected("always")
+        assert [(rule.argv, rule.cwd) for rule in policy.rules] == [
+            (("npm", "test"), f"{here}/a"),
+            (("npm", "test"), f"{here}/e vil"),
+            (("make",), f"{here}/a"),
+        ]
 
 
 async def test_more_calls_than_can_be_shown_are_a_question_that_says_so(tmp_path: Path) -> None:

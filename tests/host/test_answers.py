@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from dragoman.host.permissions.always_rules import (
     NoRule,
     Option,
-    always_rule,
+    Tenure,
+    always_rules,
     choose_option,
     describe,
     is_question,
@@ -141,16 +142,12 @@ def test_names_never_decide() -> None:
 def remembered(
     access: Access, answer: Any = "allow", decision: PolicyDecision = ASK, scope: Any = "project"
 ) -> Rule | NoRule:
-    return always_rule(
-        access,
-        answer,
-        decision,
-        rule_id="r1",
-        scope=scope,
-        session="s",
-        project="/ws",
-        expires_at=99,
-    )
+    terms = Tenure(scope=scope, session="s", project="/ws", expires_at=99)
+    made = always_rules(access, answer, decision, terms, new_id=lambda: "r1")
+    if isinstance(made, NoRule):
+        return made
+    [rule] = made
+    return rule
 
 
 def write(*paths: str) -> Access:
@@ -253,7 +250,7 @@ def test_a_host_and_a_tool_are_remembered() -> None:
 
 
 def test_what_no_narrow_rule_describes_is_not_remembered() -> None:
-    assert "shell line" in reason(remembered(line("git; rm")))
+    assert "only running the line" in reason(remembered(line("git $x; rm")))
     assert "environment" in reason(remembered(line("npm test", env=True)))
     two = msgspec.structs.replace(line("a"), commands=("a", "b"))
     assert "one command" in reason(remembered(two))

@@ -88,12 +88,12 @@ async def test_a_never_that_cannot_be_stored_is_still_a_no() -> None:
 async def test_a_question_says_beforehand_what_its_answers_for_always_lead_to() -> None:
     person = Person("reject_always")
     deciding, heard = consent(person, Policy())
-    line = terminal_access("echo a && pwd", agent="raw", cwd="/ws", roots=["/ws"])
+    line = terminal_access("echo $a && pwd", agent="raw", cwd="/ws", roots=["/ws"])
     with pytest.raises(InternalError):
         await deciding.permit(line, "Run it")
     (asked,) = [event for event in heard if isinstance(event, e.PermissionRequested)]
     told = {option.kind: option.consequence for option in asked.options}
-    why = "the command is a shell line; a rule can only name plain words"
+    why = "only running the line shows what it does, so no rule can cover it"
     assert told["reject_always"] == told["allow_always"] == f"counts once only: {why}"
     assert notices(heard) == [f"the answer {told['reject_always']}"]
     assert list(person.asked[0].options) == asked.options

@@ -13,14 +13,15 @@ GOOSE = [
 ]
 
 
-def make(answer: Answer, scope: Scope) -> Rule:
-    return Rule(effect=answer, operation="execute", argv=("make",), scope=scope, project="/ws")
+def make(answer: Answer, scope: Scope) -> tuple[Rule, ...]:
+    rule = Rule(effect=answer, operation="execute", argv=("make",), scope=scope, project="/ws")
+    return (rule,)
 
 
 def consequences(
     options: list[PermissionOption], why: NoRule | None = None, *, claimed: bool = True
 ) -> dict[str, str | None]:
-    def made(answer: Answer, scope: Scope) -> Rule | NoRule:
+    def made(answer: Answer, scope: Scope) -> tuple[Rule, ...] | NoRule:
         return why or make(answer, scope)
 
     told = with_consequences(options, made, claimed=claimed, names_action=False)

@@ -412,7 +412,7 @@ async def test_of_two_answers_at_once_the_one_that_did_not_count_is_refused(
         live = web.server.hub.live["chat-1"]
         sending = live.session.answer
 
-        async def beaten(request_id: str, option_id: str | None) -> None:
+        async def beaten(request_id: str, option_id: str | None, confirmed: bool = False) -> None:
             await sending(request_id, "allow")
             await sending(request_id, option_id)
 

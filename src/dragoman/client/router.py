@@ -110,7 +110,7 @@ class Router:
     def on_elicitation_complete(self, elicitation_id: str) -> None:
         """The user did what an address asked for: notify the code that shows the question."""
         for session in self.sessions():
-            session.gate.consent.complete_elicitation(elicitation_id)
+            session.gate.consent.elicitations.complete(elicitation_id)
         self.outside.complete(elicitation_id)
 
     # ── requests ──────────────────────────────────────────────────────────────────────────────

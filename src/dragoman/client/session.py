@@ -347,19 +347,16 @@ class Session:
 
     # ── answers ───────────────────────────────────────────────────────────────────────────────
 
-    async def answer(self, request_id: str, option_id: str | None) -> None:
-        """Answer a permission request with one of its options, or refuse it with None; the first
-        answer wins.
-
-        Raises KeyError if the request is unknown or settled, ValueError for an option it does not
-        have.
-        """
-        self.gate.consent.answer(request_id, option_id)
+    async def answer(self, request_id: str, option_id: str | None, confirmed: bool = False) -> None:
+        """Answer a permission request with one of its options or offers, or refuse it with None;
+        the first answer wins. Raises KeyError if the request is unknown or settled, ValueError for
+        an option it does not have, or an offer to be `confirmed` that is not."""
+        self.gate.consent.answer(request_id, option_id, confirmed=confirmed)
 
     async def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
         """Answer a form or address. Raises KeyError if it is unknown or settled, ValueError if the
         form does not accept the content."""
-        self.gate.consent.answer_elicitation(request_id, answer)
+        self.gate.consent.elicitations.answer(request_id, answer)
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────
 

@@ -380,7 +380,7 @@ class Gate:
 
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
         self._require("elicitation/create")
-        return await self.consent.create_elicitation(request)
+        return await self.consent.elicitations.create(request)
 
     def _require(
         self,

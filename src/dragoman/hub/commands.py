@@ -41,10 +41,12 @@ class CancelTerminal(_Command, frozen=True, tag="cancel_terminal"):
 
 
 class AnswerPermission(_Command, frozen=True, tag="answer"):
-    """Settle a permission request; the first answer wins. None refuses it."""
+    """Settle a permission request; the first answer wins. None refuses it. To remember a dangerous
+    command, the answer has to be `confirmed`."""
 
     request_id: str
     option_id: str | None
+    confirmed: bool = False
 
 
 class AnswerElicitation(_Command, frozen=True, tag="answer_elicitation"):

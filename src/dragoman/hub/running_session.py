@@ -249,8 +249,8 @@ class Live:
         """What waits: a question, or a prompt."""
         session = self.session
         match command:
-            case c.AnswerPermission(request_id, option_id):
-                await session.answer(request_id, option_id)
+            case c.AnswerPermission(request_id, option_id, confirmed):
+                await session.answer(request_id, option_id, confirmed)
             case c.AnswerElicitation(request_id, action, content):
                 answer = ElicitationAnswer(action, content)
                 await session.answer_elicitation(request_id, answer)

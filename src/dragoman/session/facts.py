@@ -157,6 +157,25 @@ class PermissionOption(Fact):
     """Set if `name` contradicts `kind`, or the answer is unclear."""
 
 
+class PermissionOffer(Fact):
+    """A way to allow more than this once, which Dragoman offers next to the agent's options: answer
+    with its `id`. The agent gets a yes for once; Dragoman's rules decide the next time."""
+
+    id: str
+    breadth: str
+    """What is allowed: `this` alone, files of its `folder`, any of the `files`, its `program` with
+    other arguments, or any of the `commands`."""
+    scope: str
+    """How long: `session`, `project`, or `user` for everywhere."""
+    subject: str
+    words: str
+    """The whole answer in words."""
+    consequence: str = ""
+    """The rules that it makes."""
+    confirm: bool = False
+    """Whether the person has to say it twice, since the command is dangerous."""
+
+
 Asking = TypeVar("Asking", bound="PermissionQuestion")
 
 
@@ -184,6 +203,11 @@ class PermissionQuestion(msgspec.Struct, omit_defaults=True, rename="camel"):
     """The folder a command would run in; None where there is no command."""
     env: list[str] = []
     """The names of the variables that are set for a command; their values may be secret."""
+    offers: list[PermissionOffer] = []
+    danger: str | None = None
+    """Why to think twice about the command."""
+    same_as: str | None = None
+    """The request that asks for the same and waits already; the answer to it answers this one."""
 
     def as_kind(self, kind: type[Asking], **changes: Any) -> Asking:
         """The same question as a struct of another kind, with its own fields in `changes`."""

@@ -134,6 +134,9 @@ def _permission(event: e.PermissionRequested) -> Json:
         cwd=event.cwd,
         env=event.env or None,
         content=acp_json.tool_content(event.content) or None,
+        offers=msgspec.to_builtins(event.offers) or None,
+        danger=event.danger,
+        sameAs=event.same_as,
     )
 
 

@@ -48,6 +48,7 @@ class PermissionReply(msgspec.Struct, rename="camel"):
 
     request_id: str
     option_id: str
+    confirmed: bool = False
 
 
 class AcpOptions(msgspec.Struct, rename="camel"):

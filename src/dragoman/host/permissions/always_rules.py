@@ -1,24 +1,28 @@
 """Turns a decision into an answer, and an "always" answer into a rule.
 
 Options are known by their id and kind; their names are for people, and of several ways to say yes
-once they single out the narrowest. A rule made from an answer is as
-narrow as what the person saw, or there is none, with the reason. Pure.
+once they single out the narrowest. Rules made from an answer are as narrow as what the person
+chose, or there are none, with the reason. Pure.
 """
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from dragoman.host.rules.access import Access, Operation
-from dragoman.host.rules.globs import escape
+from dragoman.host.rules.danger import danger
+from dragoman.host.rules.globs import escape, is_within
+from dragoman.host.rules.line_steps import Steps, by_letters
 from dragoman.host.rules.policy import PolicyDecision
+from dragoman.host.rules.programs import is_found_by_path, program_of
 from dragoman.host.rules.rule import YOUR_ANSWER, Effect, Rule, Scope, folder
-from dragoman.host.rules.shell import plain_words
+from dragoman.host.rules.shell import is_shell, plain_words
 from dragoman.safe_text import reveal
 from dragoman.session.permission_options import announces_more, is_plain_yes
 
@@ -80,36 +84,51 @@ def choose_option(
     return None if announces_more(once[0].name) else once[0].id
 
 
-def always_rule(
+Breadth: TypeAlias = Literal["this", "folder", "files", "program", "commands"]
+"""What is remembered of a request: exactly this, or its folder, all files, its program with any
+other words, any command."""
+
+
+class Tenure(msgspec.Struct, frozen=True, kw_only=True):
+    """For whom and for how long an answer counts."""
+
+    scope: Scope
+    session: str
+    project: str
+    expires_at: float | None = None
+    confirmed: bool = False
+    """Whether the person said it twice, as a dangerous command needs."""
+
+
+def always_rules(
     access: Access,
     answer: Answer,
     decision: PolicyDecision,
+    terms: Tenure,
     *,
-    rule_id: str,
-    scope: Scope,
-    session: str,
-    project: str,
-    expires_at: float | None = None,
-) -> Rule | NoRule:
-    """The rule that answers the same request next time, and as little else as can be."""
-    if reason := _why_no_rule(access, answer, decision):
-        return NoRule(reason)
-    condition = _condition(access)
-    if isinstance(condition, NoRule):
-        return condition
-    if answer == "deny":
-        condition = msgspec.structs.replace(condition, cwd=None)
-    return msgspec.structs.replace(
-        condition,
-        effect=answer,
-        operation=access.operation,
-        agent=escape(access.agent) or None,
-        id=rule_id,
-        source=YOUR_ANSWER,
-        scope=scope,
-        session=session if scope in ("once", "session") else None,
-        project=project if scope in ("session", "project") else None,
-        expires_at=expires_at,
+    breadth: Breadth = "this",
+    new_id: Callable[[], str],
+    steps: Callable[[Access], Steps] = lambda access: Steps(access, by_letters),
+) -> tuple[Rule, ...] | NoRule:
+    """The rules that answer the same request next time, and as little else as the breadth allows.
+    They allow it together: one for each thing that it does."""
+    try:
+        conditions = _conditions_of(access, answer, decision, terms, breadth, steps)
+    except _Unfit as unfit:
+        return NoRule(str(unfit))
+    return tuple(
+        msgspec.structs.replace(
+            each,
+            effect=answer,
+            agent=escape(access.agent) or None,
+            id=new_id(),
+            source=YOUR_ANSWER,
+            scope=terms.scope,
+            session=terms.session if terms.scope in ("once", "session") else None,
+            project=terms.project if terms.scope in ("session", "project") else None,
+            expires_at=terms.expires_at,
+        )
+        for each in dict.fromkeys(conditions)
     )
 
 
@@ -125,9 +144,43 @@ def _first(options: Sequence[Option], kinds: Sequence[str]) -> str | None:
     return next(found, None)
 
 
-def _why_no_rule(access: Access, answer: Answer, decision: PolicyDecision) -> str | None:
+class _Unfit(Exception):
+    """Why there is no rule, as a sentence for people."""
+
+
+def _conditions_of(
+    access: Access,
+    answer: Answer,
+    decision: PolicyDecision,
+    terms: Tenure,
+    breadth: Breadth,
+    steps: Callable[[Access], Steps],
+) -> list[Rule]:
+    """Rules without an effect and without terms; each has the operation it is about."""
     if access.parts:
-        return "the request is for several actions, and a rule can name one"
+        parts = (_conditions_of(p, answer, decision, terms, breadth, steps) for p in access.parts)
+        return [rule for part in parts for rule in part]
+    if reason := _why_no_rule(access, answer, decision, terms):
+        raise _Unfit(reason)
+    match access:
+        case Access(operation="read" | "write" as operation):
+            found = [Rule(effect="ask", operation=operation, path=_place(access, breadth))]
+        case Access(operation="execute"):
+            found = _for_command(access, answer, breadth, terms.scope, steps)
+        case Access(operation="fetch", hosts=(host,)) if breadth == "this":
+            found = [Rule(effect="ask", operation="fetch", host=escape(host))]
+        case Access(operation="mcp", tool=str(tool)) if breadth == "this":
+            found = [Rule(effect="ask", operation="mcp", tool=escape(tool))]
+        case _:
+            raise _Unfit("nothing in the request is precise enough for a rule")
+    if answer == "deny":
+        return [msgspec.structs.replace(rule, cwd=None) for rule in found]
+    return found
+
+
+def _why_no_rule(
+    access: Access, answer: Answer, decision: PolicyDecision, terms: Tenure
+) -> str | None:
     if access.question:
         return "this is a question, to be answered each time"
     if not access.complete:
@@ -138,40 +191,124 @@ def _why_no_rule(access: Access, answer: Answer, decision: PolicyDecision) -> st
         return f"{access.protection}; it is asked for each time"
     if decision.rule is not None and decision.rule.effect == "ask":
         return f"{decision.rule.label} asks each time"
-    return None
+    found = next(filter(None, map(danger, access.commands)), None)
+    return f"{found}; it is asked for each time" if found and not terms.confirmed else None
 
 
-def _condition(access: Access) -> Rule | NoRule:
-    """The one condition that describes this access exactly; its effect is still to be set."""
-    match access:
-        case Access(operation="read" | "write", paths=(path,)):
-            return Rule(effect="ask", path=escape(path))
-        case Access(operation="read" | "write"):
-            return NoRule("a rule can name one path, and the request does not name exactly one")
-        case Access(operation="execute"):
-            return _exact_words(access)
-        case Access(operation="fetch", hosts=(host,)):
-            return Rule(effect="ask", host=escape(host))
-        case Access(operation="mcp", tool=str(tool)):
-            return Rule(effect="ask", tool=escape(tool))
-        case _:
-            return NoRule("nothing in the request is precise enough for a rule")
+# ── files ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _exact_words(access: Access) -> Rule | NoRule:
+def _place(access: Access, breadth: Breadth) -> str:
+    """The glob for the paths. Outside the workspace there is a folder at most."""
+    if breadth == "this":
+        if len(access.paths) != 1:
+            raise _Unfit("a rule can name one path, and the request does not name exactly one")
+        return escape(access.paths[0])
+    root = next((root for root in access.roots if _all_within(access.paths, root)), None)
+    if breadth == "files" and root is not None:
+        return f"{escape(root)}/**"
+    folder = posixpath.commonpath([posixpath.dirname(path) for path in access.paths] or ["/"])
+    if breadth == "folder" and folder not in ("/", *access.roots):
+        return f"{escape(folder)}/**"
+    raise _Unfit("the paths have no folder of their own")
+
+
+def _all_within(paths: Sequence[str], root: str) -> bool:
+    return bool(paths) and all(is_within(path, root) for path in paths)
+
+
+# ── commands ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _for_command(
+    access: Access,
+    answer: Answer,
+    breadth: Breadth,
+    scope: Scope,
+    steps: Callable[[Access], Steps],
+) -> list[Rule]:
     if access.env:
-        return NoRule("the command comes with environment variables, which no rule can cover")
+        raise _Unfit("the command comes with environment variables, which no rule can cover")
     if len(access.commands) != 1:
-        return NoRule("a rule can name one command, and the request does not name exactly one")
-    command = access.commands[0]
-    if sum(map(len, command)) > MOST_REMEMBERED:
-        return NoRule("the command is too long to remember")
-    words = plain_words(command) if isinstance(command, str) else command
-    if words is None:
-        return NoRule("the command is a shell line; a rule can only name plain words")
+        raise _Unfit("a rule can name one command, and the request does not name exactly one")
+    if sum(map(len, access.commands[0])) > MOST_REMEMBERED:
+        raise _Unfit("the command is too long to remember")
     if access.cwd is None:
-        return NoRule("the folder that the command would run in is not known")
-    return Rule(effect="ask", argv=words, cwd=escape(access.cwd))
+        raise _Unfit("the folder that the command would run in is not known")
+    if breadth == "commands":
+        return [Rule(effect="ask", operation="execute", cwd=_below(access))]
+    found = steps(access)
+    if not found.are_all:
+        return [_as_written(access, breadth)]
+    if breadth == "program":
+        return _programs(access, found, scope)
+    if breadth != "this":
+        raise _Unfit("a command has no files that a rule could name")
+    if answer == "deny" and len(found.commands) > 1:
+        raise _Unfit("the line runs several commands, and a rule to refuse it can name one")
+    runs = [_named_by(layers) for layers in found.commands]
+    return [*(_exactly(run) for run in runs), *_files_of(found)]
+
+
+def _below(access: Access) -> str:
+    root = next((root for root in access.roots if is_within(access.cwd or "", root)), None)
+    if root is None:
+        raise _Unfit("the command would run outside the workspace")
+    return f"{escape(root)}/**"
+
+
+def _as_written(access: Access, breadth: Breadth) -> Rule:
+    """What is not read any further: the words, if it has words."""
+    command = access.commands[0]
+    words = plain_words(command) if isinstance(command, str) else command
+    if words is None or breadth != "this":
+        raise _Unfit("only running the line shows what it does, so no rule can cover it")
+    return _exactly(msgspec.structs.replace(access, commands=(words,)))
+
+
+def _named_by(layers: Sequence[Access]) -> Access:
+    """The command as it is written, except for the shell that it is handed to."""
+    return next((e for e in layers if not is_shell(_words(e))), layers[-1])
+
+
+def _words(access: Access) -> tuple[str, ...]:
+    words = access.commands[0]
+    assert not isinstance(words, str)  # a step has words
+    return words
+
+
+def _exactly(access: Access) -> Rule:
+    if access.cwd is None:
+        raise _Unfit("the folder that the command would run in is not known")
+    return Rule(effect="ask", operation="execute", argv=_words(access), cwd=escape(access.cwd))
+
+
+def _programs(access: Access, found: Steps, scope: Scope) -> list[Rule]:
+    """A rule for the program of each command, or for all its words where it has no such name."""
+    rules = [_program(access, layers[-1], scope) for layers in found.commands]
+    if all(rule.argv_prefix is None for rule in rules):
+        raise _Unfit("the command is not one of a program that does the same with other words")
+    return [*rules, *_files_of(found)]
+
+
+def _program(access: Access, command: Access, scope: Scope) -> Rule:
+    named = program_of(_words(command))
+    if named is None or command.cwd is None:
+        return _exactly(command)
+    if not is_found_by_path(named):
+        return Rule(effect="ask", operation="execute", argv_prefix=named, cwd=escape(command.cwd))
+    where = None if scope == "user" else _below(access)
+    return Rule(effect="ask", operation="execute", argv_prefix=named, cwd=where)
+
+
+def _files_of(found: Steps) -> list[Rule]:
+    """The files of redirections; those that are read in the workspace need no rule."""
+    needed = [each for each in found.files if each.operation == "write" or each.place != "inside"]
+    if any(each.protection or not each.complete for each in needed):
+        raise _Unfit("the line writes a file that is asked for each time")
+    return [
+        Rule(effect="ask", operation=each.operation, path=escape(each.paths[0])) for each in needed
+    ]
 
 
 _EFFECTS: dict[Effect, str] = {"allow": "allow", "ask": "ask before", "deny": "refuse"}
@@ -199,7 +336,7 @@ def _conditions(rule: Rule) -> Iterator[str]:
     if rule.argv_prefix is not None:
         yield f"commands that begin with {shlex.join(rule.argv_prefix)}"
     if (where := folder(rule)) is not None:
-        yield f"in the folder {where}"
+        yield f"in {where[:-3]} and below" if where.endswith("/**") else f"in the folder {where}"
     if rule.host is not None:
         yield f"from {rule.host}"
     if rule.tool is not None:

@@ -7,27 +7,15 @@ reject option; `cancelled` is for turns that end, and for requests that offer no
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
-import uuid
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias
 
 import msgspec
 
-from dragoman.errors import DragomanError, InvalidParams
-from dragoman.host.forms.elicitation import (
-    ElicitationAnswer,
-    ElicitationProvider,
-    ElicitationRequest,
-    check,
-)
-from dragoman.host.permissions.always_rules import (
-    Answer,
-    NoRule,
-    always_rule,
-    choose_option,
-)
+from dragoman.errors import InvalidParams
+from dragoman.host.forms.elicitation import ElicitationProvider
+from dragoman.host.permissions.always_rules import Answer, NoRule, choose_option
 from dragoman.host.permissions.claims import (
     NO_HABITS,
     ClaimReader,
@@ -35,8 +23,10 @@ from dragoman.host.permissions.claims import (
     Places,
     diffs_in,
 )
+from dragoman.host.permissions.elicitations import Elicitations
 from dragoman.host.permissions.grants import Grants
 from dragoman.host.permissions.losses import Look, with_losses
+from dragoman.host.permissions.offers import Offers
 from dragoman.host.permissions.questions import (
     NO_ROOM,
     NO_SUBJECT,
@@ -49,12 +39,12 @@ from dragoman.host.permissions.questions import (
 )
 from dragoman.host.permissions.wording import (
     OUR_OPTIONS,
+    all_in_short,
     answered,
     blame,
     decided,
     decision_words,
     effect_of,
-    in_short,
     plain_options,
     refusal,
     requested,
@@ -64,25 +54,16 @@ from dragoman.host.permissions.wording import (
     with_consequences,
 )
 from dragoman.host.rules.access import TOO_LONG, Access, is_too_long
-from dragoman.host.rules.policy import Policy, PolicyDecision
-from dragoman.host.rules.rule import Rule, Scope
+from dragoman.host.rules.policy import Policy, PolicyDecision, Rule
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session import facts
 from dragoman.session.bounds import weigh_struct
 from dragoman.session.content import ToolContent
 from dragoman.session.facts import PermissionOption
-from dragoman.session.state import (
-    PendingElicitation,
-    PendingPermission,
-    SessionState,
-)
+from dragoman.session.state import PendingPermission, SessionState
 
-Asked = TypeVar("Asked")
 Granted: TypeAlias = Callable[[Grants], bool]
-
-_Asking: TypeAlias = tuple[PermissionRequest, Access, PolicyDecision, int, Places]
-"""What a person is asked, what it is about, and what it weighs."""
 
 NOWHERE: Places = {}
 MOST_OPTIONS = 32
@@ -109,9 +90,30 @@ class Settlement(msgspec.Struct, frozen=True):
     by: facts.Decider
     reason: str
     option_id: str | None = None
+    follows: bool = False
+    """Whether it is the answer to an equal question, which has been remembered already."""
 
 
-REFUSED, CHOSEN, CANCELLED = "refused", "chosen", "cancelled"
+class _Asking(msgspec.Struct, frozen=True):
+    """What a person is asked, what it is about, and what it weighs."""
+
+    request: PermissionRequest
+    access: Access
+    decision: PolicyDecision
+    offers: Offers
+    weight: int = 0
+    places: Places = {}
+
+    def same(self, other: _Asking) -> bool:
+        """Whether a person would see the same question, about the same access. What names nothing
+        may be about anything."""
+        mine = self.access
+        named = mine.complete and (mine.paths or mine.commands or mine.hosts or mine.tool)
+        same = mine == other.access and _bare(self.request) == _bare(other.request)
+        return bool(named) and same
+
+
+REFUSED, CHOSEN, CANCELLED, ALLOWED = "refused", "chosen", "cancelled", "allowed"
 
 
 class Consent:
@@ -141,13 +143,13 @@ class Consent:
         self._agent = agent
         self._policy = policy
         self._asker = permissions
-        self._elicitation = elicitation
         self._state = state
         self._record = record
         self._claims = ClaimReader(workspace, agent=agent, habits=habits, state=state)
         self._judging = asyncio.Lock()
         """One request at a time, so that many at once leave the others of this process a turn."""
         self._room = Room()
+        self._waiting: dict[str, _Asking] = {}
         self._permissions: Questions[Settlement, PermissionAnswer] = Questions(
             "permission-",
             withdrawn=Settlement(CANCELLED, "cancel", "the request was withdrawn"),
@@ -155,12 +157,8 @@ class Consent:
             late=Settlement(REFUSED, "nobody", f"nobody answered within {limit} seconds"),
             limit=limit,
         )
-        self._elicitations: Questions[ElicitationAnswer, ElicitationAnswer] = Questions(
-            "elicitation-",
-            withdrawn=ElicitationAnswer("cancel"),
-            failed=self._elicitation_failed,
-            late=ElicitationAnswer("decline"),
-            limit=limit,
+        self.elicitations = Elicitations(
+            self, workspace, elicitation, self._room, state=state, record=record, limit=limit
         )
 
     # ── what we are about to do ourselves ─────────────────────────────────────────────────────
@@ -185,9 +183,9 @@ class Consent:
         if seen and granted is not None and granted(self.grants):
             decision = PolicyDecision("allow", "it was allowed when the agent asked")
         elif seen:
-            request = self._request(access, title, OUR_OPTIONS, decision, content=content)
-            weight = weigh_struct(requested(request))
-            answer = await self._ask(request, access, decision, weight)
+            asking = self._asking(access, title, OUR_OPTIONS, decision, content=content)
+            weight = weigh_struct(requested(asking.request))
+            answer = await self._ask(msgspec.structs.replace(asking, weight=weight))
             if not _allows(answer.option_id, OUR_OPTIONS):
                 raise refusal(access, answer.decision.reason)
             return True
@@ -211,9 +209,9 @@ class Consent:
         answer too long to be read, and for a command too long to be run or judged.
         """
         if len(options) > MOST_OPTIONS:
-            raise self._unfit(f"a question has at most {MOST_OPTIONS} options, not {len(options)}")
+            raise self.unfit(f"a question has at most {MOST_OPTIONS} options, not {len(options)}")
         if any(max(map(len, (o.id, o.name, o.kind))) > _LONGEST_ANSWER for o in options):
-            raise self._unfit(
+            raise self.unfit(
                 f"the id, name and kind of an option may have at most {_LONGEST_ANSWER} characters "
                 "each"
             )
@@ -223,7 +221,7 @@ class Consent:
             call_id = tool_call.tool_call_id
         async with self._judging:
             judged = await self._judged(call_id, options, subject)
-        return judged if isinstance(judged, PermissionAnswer) else await self._ask(*judged)
+        return judged if isinstance(judged, PermissionAnswer) else await self._ask(judged)
 
     async def _judged(
         self, call_id: str | None, options: Sequence[PermissionOption], subject: Subject
@@ -233,12 +231,12 @@ class Consent:
         claim = await self._claims.read(call_id, options, subject, turn_id)
         access, content, weight = claim.access, claim.content, claim.weight
         if is_too_long(access.commands):
-            raise self._unfit(TOO_LONG)
+            raise self.unfit(TOO_LONG)
         decision = self._policy.decide(access, self._workspace)
-        request = self._request(
+        asking = self._asking(
             access, claim.title, tuple(options), decision, call_id, content, subject.explanation
         )
-        request = msgspec.structs.replace(request, meta=subject.meta)
+        request = msgspec.structs.replace(asking.request, meta=subject.meta)
         if decision.effect != "ask":
             option_id = choose_option(
                 plain_options(options), decision.effect, names_action=access.action
@@ -252,9 +250,9 @@ class Consent:
             seen = await with_losses(content, inside.get, self.look)
             request = msgspec.structs.replace(request, content=list(seen))
             weight += _characters(seen) - _characters(content)
-        return request, access, decision, weight, claim.places
+        return msgspec.structs.replace(asking, request=request, weight=weight, places=claim.places)
 
-    def _unfit(self, reason: str) -> InvalidParams:
+    def unfit(self, reason: str) -> InvalidParams:
         """The error reply to a question that is not asked; that there was one is on the record."""
         self._record(
             e.Notice(f"a question from the agent was refused: {reason}", "warning", source="client")
@@ -279,7 +277,7 @@ class Consent:
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────
 
-    def _request(
+    def _asking(
         self,
         access: Access,
         title: str,
@@ -288,20 +286,17 @@ class Consent:
         tool_call_id: str | None = None,
         content: tuple[ToolContent, ...] = (),
         explanation: str | None = None,
-    ) -> PermissionRequest:
-        @functools.cache
-        def rule(answer: Answer, scope: Scope) -> Rule | NoRule:
-            return self._rule(access, answer, decision, scope)
-
+    ) -> _Asking:
+        offers = Offers(access, decision, self._policy, self._workspace)
         lasting = [option for option in options if option.kind == "allow_always"]
-        allowing = rule("allow", scope_of(lasting))
-        return PermissionRequest(
+        allowing = offers.rules("allow", scope_of(lasting))
+        request = PermissionRequest(
             request_id=self._permissions.new_id(),
             session_id=self._workspace.session_id,
             agent=self._agent,
             operation=access.operation,
             options=with_consequences(
-                options, rule, claimed=access.claimed, names_action=access.action
+                options, offers.rules, claimed=access.claimed, names_action=access.action
             ),
             title=title,
             paths=list(access.paths),
@@ -309,11 +304,14 @@ class Consent:
             claimed=access.claimed,
             tool_call_id=tool_call_id,
             content=list(content),
-            always=None if isinstance(allowing, NoRule) else in_short(allowing),
+            always=None if isinstance(allowing, NoRule) else all_in_short(allowing),
             explanation=explanation,
             cwd=self._folder(access),
             env=shown_names(access.variables),
+            offers=offers.offer(options) if decision.effect == "ask" else [],
+            danger=offers.danger,
         )
+        return _Asking(request, access, decision, offers)
 
     def _folder(self, access: Access) -> str | None:
         """Where a command would run; the session's own folder by the name it goes by. Commands in
@@ -325,191 +323,150 @@ class Consent:
             return " or ".join(access.folders)
         return own if access.cwd in (None, os.path.realpath(own)) else access.cwd
 
-    async def _ask(
-        self,
-        request: PermissionRequest,
-        access: Access,
-        decision: PolicyDecision,
-        weight: int,
-        places: Places = NOWHERE,
-    ) -> PermissionAnswer:
-        if self._is_cancelling:
+    async def _ask(self, asking: _Asking) -> PermissionAnswer:
+        request = asking.request
+        if self.is_cancelling:
             cancelled = facts.Decision("cancelled", _CANCELLING, by="cancel")
             return self._at_once(request, None, cancelled)
-        if not request.options and not self._nobody_reads(self._asker):
+        if not request.options and not self.nobody_reads(self._asker):
             cancelled = facts.Decision("cancelled", _NO_ANSWERS, by="host")
             return self._at_once(request, None, cancelled)
-        if not self._room.take(request.request_id, weight):
+        if not self._room.take(request.request_id, asking.weight):
             full = facts.Decision("deny", NO_ROOM, by="host")
             return self._at_once(request, _refusing(request), full)
+        first = next((i for i, each in self._waiting.items() if each.same(asking)), None)
+        request = msgspec.structs.replace(request, same_as=first)
+        asking = msgspec.structs.replace(asking, request=request)
         self._record(requested(request))
 
         def settled(settlement: Settlement) -> PermissionAnswer:
             self._room.leave(request.request_id)
-            return self._answered(request, access, decision, settlement, places)
+            self._waiting.pop(request.request_id, None)
+            answer = self._answered(asking, settlement)
+            self._answer_others(request.request_id, settlement)
+            return answer
 
-        if self._nobody_reads(self._asker):
+        if self.nobody_reads(self._asker):
             return settled(_NOBODY)
-        asking = None if self._asker is None else _asked(self._asker, request)
-        return await self._permissions.ask(request.request_id, settled, asking)
+        self._waiting[request.request_id] = asking
+        asker = None if self._asker is None else self._put_to(self._asker, request)
+        return await self._permissions.ask(request.request_id, settled, asker)
+
+    async def _put_to(self, asker: PermissionsProvider, request: PermissionRequest) -> Settlement:
+        """An equal question that waits is asked first; its answer counts for this one as well."""
+        if request.same_as is not None:
+            await self._permissions.until_settled(request.same_as)
+        return await _asked(asker, request)
+
+    def _answer_others(self, request_id: str, settlement: Settlement) -> None:
+        """What a person answered also answers equal questions, and what the rules allow now needs
+        no answer."""
+        if settlement.by != "person" or settlement.follows:
+            return
+        followed = msgspec.structs.replace(settlement, follows=True)
+        for other_id, other in list(self._waiting.items()):
+            if other.request.same_as == request_id:
+                self._permissions.settle(other_id, followed)
+            elif self._is_allowed_now(other):
+                self._permissions.settle(other_id, _BY_A_NEW_RULE)
+
+    def _is_allowed_now(self, asking: _Asking) -> bool:
+        decision = self._policy.decide(asking.access, self._workspace)
+        return decision.effect == "allow" and _once(asking) is not None
 
     @property
-    def _is_cancelling(self) -> bool:
+    def is_cancelling(self) -> bool:
+        """Whether the running turn is being cancelled."""
         return self.turn is not None and self.turn.cancel_requested
 
-    def _nobody_reads(self, asker: object) -> bool:
-        if asker is not None or self.attended:
+    def nobody_reads(self, asker: object) -> bool:
+        """Whether a question would wait for an answer that cannot come."""
+        if not self.nobody_waits_for(asker):
             return False
         return self.turn is None or self.turn.unread
 
-    def _answered(
-        self,
-        request: PermissionRequest,
-        access: Access,
-        decision: PolicyDecision,
-        settlement: Settlement,
-        places: Places,
-    ) -> PermissionAnswer:
-        settlement = _without_anybody(decision) if settlement is _NOBODY else settlement
+    def nobody_waits_for(self, asker: object) -> bool:
+        """Whether only the reader of the turn could answer."""
+        return asker is None and not self.attended
+
+    def _answered(self, asking: _Asking, settlement: Settlement) -> PermissionAnswer:
+        request, access = asking.request, asking.access
+        settlement = _without_anybody(asking.decision) if settlement is _NOBODY else settlement
         option_id, reason = settlement.option_id, settlement.reason
         if settlement.how == REFUSED:
             option_id = _refusing(request)
             if option_id is None:
                 reason = f"{reason}; {_NO_WAY_TO_REFUSE}"
+        once = _once(asking)
+        if settlement.how == ALLOWED:
+            option_id = once
+        elif settlement.how == CHOSEN and (offered := asking.offers.chosen(option_id)):
+            offer, rules = offered
+            reason = offer.words[:1].lower() + offer.words[1:]
+            self._remember(asking.offers, None if settlement.follows else rules)
+            option_id = once
         chosen = [option for option in request.options if option.id == option_id]
+        if settlement.how == CHOSEN and not self._remember_option(asking, chosen, settlement):
+            option_id = once or option_id  # the agent must not remember what we do not
         effect = effect_of({option.kind for option in chosen})
-        if settlement.how == CHOSEN and not self._remember(chosen, access, decision):
-            # The agent must not remember what we do not.
-            plain = plain_options(request.options)
-            option_id = choose_option(plain, "allow", names_action=access.action) or option_id
         if effect == "allow" and access.claimed:
+            places = asking.places
             diffs = [diff for diff in diffs_in(request.content) if diff.path in places]
             self.grants.add(access, [(places[diff.path], diff) for diff in diffs])
         decided = facts.Decision(effect, reason, by=settlement.by)
         self._record(e.PermissionSettled(request.request_id, option_id, decided))
         return PermissionAnswer(option_id, decided)
 
-    def _remember(
-        self, chosen: Sequence[PermissionOption], access: Access, decision: PolicyDecision
+    def _remember_option(
+        self, asking: _Asking, chosen: Sequence[PermissionOption], settlement: Settlement
     ) -> bool:
         """False for a yes that was meant for always, and counts once only."""
         kinds = {option.kind for option in chosen}
         if kinds not in ({"allow_always"}, {"reject_always"}):
             return True
         answer: Answer = "allow" if kinds == {"allow_always"} else "deny"
-        rule = self._rule(access, answer, decision, scope_of(chosen))
-        reason = self._why_not_remembered(rule)
-        if reason is None:
-            return True
-        text = f"the answer counts once only: {reason}"
-        self._record(e.Notice(text, "warning", source="client"))
-        return answer == "deny"
+        rules = asking.offers.rules(answer, scope_of(chosen))
+        kept = self._remember(asking.offers, None if settlement.follows else rules)
+        return kept or answer == "deny"
 
-    def _why_not_remembered(self, rule: Rule | NoRule) -> str | None:
-        if isinstance(rule, NoRule):
-            return rule.reason
-        try:
-            self._policy.remember(rule, self._workspace)
-        except (OSError, DragomanError) as error:
-            return f"it could not be stored: {error}"
-        return None
-
-    def _rule(
-        self, access: Access, answer: Answer, decision: PolicyDecision, scope: Scope
-    ) -> Rule | NoRule:
-        return always_rule(
-            access,
-            answer,
-            decision,
-            rule_id=uuid.uuid4().hex[:12],
-            scope=scope,
-            session=self._workspace.session_id,
-            project=self._workspace.cwd,
-        )
+    def _remember(self, offers: Offers, rules: tuple[Rule, ...] | NoRule | None) -> bool:
+        reason = None if rules is None else offers.remember(rules)
+        if reason is not None:
+            text = f"the answer counts once only: {reason}"
+            self._record(e.Notice(text, "warning", source="client"))
+        return reason is None
 
     def _permission_failed(self, error: BaseException) -> Settlement:
         """The reason is sent to the agent, which must not read what the provider failed with."""
         self._record(e.Notice(blame("permissions", error), "error", source="client"))
         return Settlement(REFUSED, "host", "the permissions provider failed")
 
-    # ── elicitation ───────────────────────────────────────────────────────────────────────────
-
-    def _elicitation_failed(self, error: BaseException) -> ElicitationAnswer:
-        self._record(e.Notice(blame("elicitation", error), "error", source="client"))
-        return ElicitationAnswer("cancel")
-
-    async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
-        """Ask the user something; never answered automatically with anything but a decline.
-
-        Raises InvalidParams where too many questions wait already.
-        """
-        request = msgspec.structs.replace(
-            request,
-            request_id=self._elicitations.new_id(),
-            session_id=self._workspace.session_id,
-        )
-        question = request.as_event()
-        if not self._room.take(request.request_id, weigh_struct(question)):
-            raise self._unfit(NO_ROOM)
-        self._record(question)
-
-        def settled(answer: ElicitationAnswer) -> ElicitationAnswer:
-            self._room.leave(request.request_id)
-            self._record(e.ElicitationSettled(request.request_id, answer.action))
-            return answer
-
-        asker = self._elicitation
-        if self._is_cancelling:
-            return settled(ElicitationAnswer("cancel"))
-        if self._nobody_reads(asker):
-            return settled(ElicitationAnswer("decline"))
-        asking = None if asker is None else _elicited(asker, request)
-        return await self._elicitations.ask(request.request_id, settled, asking)
-
     # ── answers from outside ──────────────────────────────────────────────────────────────────
 
-    def answer(self, request_id: str, option_id: str | None) -> None:
+    def answer(self, request_id: str, option_id: str | None, *, confirmed: bool = False) -> None:
         """None refuses. Raises KeyError for a request that is unknown or settled, ValueError for an
-        option it does not have."""
+        option it does not have, and for one to be confirmed that is not."""
         pending = self._state.pending.get(request_id)
         if not isinstance(pending, PendingPermission) or request_id not in self._permissions:
             raise KeyError(request_id)
         if option_id is None:
             self._permissions.settle(request_id, _REFUSED)
             return
-        if option_id not in {option.id for option in pending.options}:
+        if not _has(pending, option_id):
             raise ValueError(f"the request {request_id} has no option {option_id!r}")
-        self._permissions.settle(request_id, Settlement(CHOSEN, "person", "answered", option_id))
-
-    def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
-        """Raises KeyError for one that is unknown or settled, FormError for one that is accepted
-        with what its form does not take."""
-        pending = self._state.pending.get(request_id)
-        if isinstance(pending, PendingElicitation):
-            check(pending.schema, answer)
-        if not self._elicitations.settle(request_id, answer):
-            raise KeyError(request_id)
-
-    def complete_elicitation(self, elicitation_id: str) -> None:
-        """The agent saw that the user did what an address asked for: that is the answer."""
-        for pending in list(self._state.pending.values()):
-            if not isinstance(pending, PendingElicitation) or pending.mode != "url":
-                continue
-            if pending.elicitation_id == elicitation_id:
-                self._elicitations.settle(pending.id, ElicitationAnswer("accept"))
+        self._permissions.settle(request_id, _choice(pending, option_id, confirmed=confirmed))
 
     def refuse_unattended(self, request_id: str | None = None) -> None:
         """The reader of the turn moved on without answering this, or will not read at all."""
-        if self._asker is None and not self.attended:
-            _settle(self._permissions, request_id, _NOBODY)
-        if self._elicitation is None and not self.attended:
-            _settle(self._elicitations, request_id, ElicitationAnswer("decline"))
+        if self.nobody_waits_for(self._asker):
+            self._permissions.settle_these(request_id, _NOBODY)
+        self.elicitations.refuse_unattended(request_id)
 
     def cancel_all(self, reason: str) -> None:
         """The turn ends, or the session does: nothing waits any longer."""
         self.grants.clear()
         self._permissions.settle_all(Settlement(CANCELLED, "cancel", reason))
-        self._elicitations.settle_all(ElicitationAnswer("cancel"))
+        self.elicitations.cancel_all()
 
     def close(self, reason: str) -> None:
         """The session ends, and what was allowed for it."""
@@ -520,6 +477,7 @@ class Consent:
 _NOBODY_TO_ASK = "there is nobody to ask"
 _NOBODY = Settlement(REFUSED, "nobody", _NOBODY_TO_ASK)
 _REFUSED = Settlement(REFUSED, "person", "refused")
+_BY_A_NEW_RULE = Settlement(ALLOWED, "rule", "another answer allows it from now on")
 
 
 def _without_anybody(decision: PolicyDecision) -> Settlement:
@@ -538,25 +496,43 @@ _CANCELLING = "the turn is being cancelled"
 _NO_ANSWERS = "the question has no answer to choose"
 
 
-def _settle(questions: Questions[Asked, Any], question_id: str | None, answer: Asked) -> None:
-    if question_id is None:
-        questions.settle_all(answer)
-    else:
-        questions.settle(question_id, answer)
-
-
 async def _asked(asker: PermissionsProvider, request: PermissionRequest) -> Settlement:
     option_id = await asker.request_permission(request)
     if option_id is None:
         return _REFUSED
-    if option_id not in {option.id for option in request.options}:
+    if not _has(request, option_id):
         why = f"the answer {option_id!r} is not one of the options"
         return Settlement(REFUSED, "host", why)
+    try:
+        return _choice(request, option_id)
+    except ValueError as error:
+        return Settlement(REFUSED, "host", str(error))
+
+
+def _has(question: facts.PermissionQuestion, option_id: str) -> bool:
+    return option_id in {each.id for each in (*question.options, *question.offers)}
+
+
+def _choice(
+    question: facts.PermissionQuestion, option_id: str, *, confirmed: bool = False
+) -> Settlement:
+    """Raises ValueError for what has to be confirmed."""
+    to_confirm = {offer.id for offer in question.offers if offer.confirm}
+    if option_id in to_confirm and not confirmed:
+        raise ValueError(f"{question.danger}: to allow it from now on, confirm the answer")
     return Settlement(CHOSEN, "person", "answered", option_id)
 
 
-async def _elicited(asker: ElicitationProvider, request: ElicitationRequest) -> ElicitationAnswer:
-    return await asker.create_elicitation(request)
+def _bare(request: PermissionRequest) -> PermissionRequest:
+    """Without what tells two equal questions apart."""
+    return msgspec.structs.replace(
+        request, request_id="", tool_call_id=None, same_as=None, meta=None
+    )
+
+
+def _once(asking: _Asking) -> str | None:
+    options = plain_options(asking.request.options)
+    return choose_option(options, "allow", names_action=asking.access.action)
 
 
 def _refusing(request: PermissionRequest) -> str | None:

@@ -171,6 +171,11 @@ class Questions(Generic[Answer, Outcome]):
             if asker is not None:
                 asker.cancel()
 
+    async def until_settled(self, question_id: str) -> None:
+        """Wait until it is no longer open."""
+        if (question := self._open.get(question_id)) is not None:
+            await asyncio.wait([question.future])
+
     def settle(self, question_id: str, answer: Answer) -> bool:
         """Whether this was the answer that counted."""
         question = self._open.pop(question_id, None)
@@ -187,6 +192,11 @@ class Questions(Generic[Answer, Outcome]):
             if not question.future.done():
                 question.future.set_result(outcome)
         return True
+
+    def settle_these(self, question_id: str | None, answer: Answer) -> None:
+        """One of them, or all without an id."""
+        for each in [question_id] if question_id is not None else list(self._open):
+            self.settle(each, answer)
 
     def settle_all(self, answer: Answer) -> None:
         for question_id in list(self._open):

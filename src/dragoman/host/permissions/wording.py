@@ -33,6 +33,7 @@ OUR_OPTIONS = (
 
 MOST_WORDS = 2000
 MOST_NAMES = 256
+MOST_RULES = 8
 _SAYS_NO_MORE = ("refused", "answered")
 """Reasons of a refusal that are a person's no and nothing else."""
 _FOR_ALWAYS: dict[str, Answer] = {"allow_always": "allow", "reject_always": "deny"}
@@ -89,7 +90,7 @@ def effect_of(kinds: set[str]) -> str:
 
 def with_consequences(
     options: Sequence[PermissionOption],
-    always: Callable[[Answer, Scope], Rule | NoRule],
+    always: Callable[[Answer, Scope], tuple[Rule, ...] | NoRule],
     *,
     claimed: bool,
     names_action: bool,
@@ -127,13 +128,20 @@ def _in_words(options: Sequence[PermissionOption]) -> Iterator[PermissionOption]
         yield msgspec.structs.replace(option, words=ours.words, warning=warning)
 
 
-def _consequence(rule: Rule | NoRule, claimed: bool, is_last_way: bool) -> str:
+def _consequence(rules: tuple[Rule, ...] | NoRule, claimed: bool, is_last_way: bool) -> str:
     """Without a rule the agent is only told `always` when there is no other way to say it."""
-    if isinstance(rule, Rule):
+    if not isinstance(rules, NoRule):
         more = "; the agent may keep it in its own way" if claimed else ""
-        return f"from now on: {in_short(rule)}{more}"
+        return f"from now on: {all_in_short(rules)}{more}"
     unless = ", unless the agent itself keeps it" if claimed and is_last_way else ""
-    return f"counts once only{unless}: {rule.reason}"
+    return f"counts once only{unless}: {rules.reason}"
+
+
+def all_in_short(rules: Sequence[Rule]) -> str:
+    """What rules do that are made together."""
+    more = len(rules) - MOST_RULES
+    also = [f"{more} more"] if more > 0 else []
+    return "; ".join((*map(in_short, rules[:MOST_RULES]), *also))
 
 
 def in_short(rule: Rule) -> str:

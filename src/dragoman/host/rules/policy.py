@@ -324,7 +324,7 @@ def _is_blanket(rule: Rule, operation: Operation) -> bool:
     return rule.operation in (None, operation) and not any(conditions)
 
 
-def _on_disk(access: Access) -> Look:
+def on_disk(access: Access) -> Look:
     """Only for what is written does it matter which protected names lead there. Our own data is
     nowhere, as for files that are asked of us."""
     writes, reads = Reach((*access.roots, os.path.expanduser("~"))), Reach(())
@@ -418,7 +418,7 @@ class Policy:
             session_id=workspace.session_id,
             project=workspace.cwd,
             also=partial(by_real_names, roots=access.roots),
-            look=_on_disk(access),
+            look=on_disk(access),
         )
         if decision.rule is not None and decision.rule.source in (YOUR_ANSWER, YOUR_RULE):
             self._note_use(decision.rule.id)
@@ -444,7 +444,7 @@ class Policy:
             session_id=workspace.session_id,
             project=workspace.cwd,
             also=partial(by_real_names, roots=access.roots),
-            look=_on_disk(access),
+            look=on_disk(access),
         )
 
     def could_allow(self, operation: Operation, *, agent: str, person: bool) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 import msgspec
 
 from dragoman.host.rules.access import OPERATIONS, Access, Command, Operation
+from dragoman.host.rules.danger import danger
 from dragoman.host.rules.globs import matches_name, matches_path
 from dragoman.host.rules.shell import hands_a_line_to_a_shell, is_harmless, plain_words
 
@@ -258,6 +259,15 @@ def _too_uncertain(rule: Rule, access: Access) -> str | None:
     return None
 
 
+def _too_dangerous(rule: Rule, access: Access) -> str | None:
+    """An answer covers what was seen; a dangerous command has to be named word for word."""
+    is_wide = rule.effect == "allow" and rule.source == YOUR_ANSWER and rule.argv is None
+    if not is_wide or access.operation != "execute":
+        return None
+    found = next(filter(None, map(danger, access.commands)), None)
+    return None if found is None else f"your answer does not cover it: {found}"
+
+
 _CHECKS = (
     _other_operation,
     _other_path,
@@ -266,6 +276,7 @@ _CHECKS = (
     _other_host,
     _other_tool,
     _too_uncertain,
+    _too_dangerous,
 )
 
 

@@ -50,6 +50,10 @@ def is_quotable(word: str) -> bool:
     return _quotable.match(word) is not None
 
 
+def is_shell(argv: tuple[str, ...]) -> bool:
+    return argv[0].rpartition("/")[2] in _SHELLS
+
+
 def hands_a_line_to_a_shell(argv: tuple[str, ...]) -> bool:
     """Whether this argv has a shell run a line with a metacharacter, as `bash -c 'a; b'` does.
 

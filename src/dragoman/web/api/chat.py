@@ -169,7 +169,9 @@ async def _commands(server: Server, request: ChatRequest) -> dict[str, c.Command
         if reply.request_id in pending:
             commands[reply.request_id] = command
     if (chosen := request.acp.permission) is not None and chosen.request_id in pending:
-        commands[chosen.request_id] = c.AnswerPermission(chosen.request_id, chosen.option_id)
+        commands[chosen.request_id] = c.AnswerPermission(
+            chosen.request_id, chosen.option_id, chosen.confirmed
+        )
     return commands
 
 

@@ -89,7 +89,7 @@ async def _done(server: Server, session_id: str, command: c.Command) -> Nothing:
 async def answer_permission(
     server: Server, session_id: str, request_id: str, body: PermissionBody
 ) -> Nothing:
-    command = c.AnswerPermission(request_id, body.option_id)
+    command = c.AnswerPermission(request_id, body.option_id, body.confirmed)
     return await _answered(server, session_id, command, "permission")
 
 

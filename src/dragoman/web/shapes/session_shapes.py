@@ -246,6 +246,7 @@ class ConfigBody(Shape):
 
 class PermissionBody(Shape):
     option_id: str
+    confirmed: bool = False
 
 
 class ElicitationBody(Shape):

@@ -2,8 +2,8 @@
 
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
-  BackgroundWork, Command, ConfigOption, Cost, Decision, Mode, PermissionOption, PlanStep,
-  SubagentState, TokenUsage,
+  BackgroundWork, Command, ConfigOption, Cost, Decision, Mode, PermissionOffer, PermissionOption,
+  PlanStep, SubagentState, TokenUsage,
 } from './facts'
 
 export interface Recorded {
@@ -201,6 +201,9 @@ export interface PermissionRequested {
   claimed?: boolean
   cwd?: string | null
   env?: string[]
+  offers?: PermissionOffer[]
+  danger?: string | null
+  sameAs?: string | null
   seq?: number
   at?: number
   replay?: boolean

@@ -95,6 +95,16 @@ export interface PermissionOption extends Fact {
   warning?: string | null
 }
 
+export interface PermissionOffer extends Fact {
+  id: string
+  breadth: string
+  scope: string
+  subject: string
+  words: string
+  consequence?: string
+  confirm?: boolean
+}
+
 export interface PermissionQuestion {
   requestId: string
   options: PermissionOption[]
@@ -109,6 +119,9 @@ export interface PermissionQuestion {
   claimed?: boolean
   cwd?: string | null
   env?: string[]
+  offers?: PermissionOffer[]
+  danger?: string | null
+  sameAs?: string | null
 }
 
 export interface ElicitationQuestion {

@@ -2,8 +2,8 @@
 
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
-  BackgroundWork, Command, ConfigOption, ContextUsage, Modes, PermissionOption, PlanStep,
-  SubagentState, TokenUsage,
+  BackgroundWork, Command, ConfigOption, ContextUsage, Modes, PermissionOffer, PermissionOption,
+  PlanStep, SubagentState, TokenUsage,
 } from './facts'
 import type { Continuity } from './events'
 
@@ -126,6 +126,9 @@ export interface PendingPermission {
   claimed: boolean
   cwd: string | null
   env: string[]
+  offers: PermissionOffer[]
+  danger: string | null
+  sameAs: string | null
 }
 
 export interface PendingElicitation {
@@ -261,7 +264,8 @@ export const newTerminal = (): Omit<Terminal, 'id'> => ({
 
 export const newPendingPermission = (): Omit<PendingPermission, 'id' | 'options'> => ({
   kind: 'permission', title: '', toolCallId: null, operation: 'other', paths: [], argv: null,
-  content: [], always: null, explanation: null, claimed: false, cwd: null, env: [],
+  content: [], always: null, explanation: null, claimed: false, cwd: null, env: [], offers: [],
+  danger: null, sameAs: null,
 })
 
 export const newPendingElicitation = (): Omit<PendingElicitation, 'id' | 'message' | 'mode'> => ({

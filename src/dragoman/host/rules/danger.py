@@ -1,0 +1,250 @@
+"""Commands that do what cannot be taken back, or what others notice, each with its reason.
+
+A help for the person who is asked, never a defence: a command can be hidden from it. It errs
+towards a false alarm, which costs a mark on the question and one more answer. Pure, and linear in
+the command, which an agent chooses.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dragoman.host.rules.access import MOST_OF_COMMAND, Command
+from dragoman.host.rules.shell_line import Argv, Reading, carried, read_argv, read_line
+
+
+class _Danger(NamedTuple):
+    """A command is one of these if it is one of the programs, its words after the options begin
+    with one of the verbs, and one of its words is like `having`; what is empty is not asked."""
+
+    reason: str
+    programs: str
+    verbs: str = ""
+    having: str = ""
+
+
+_GIT = r"git\s++(?:-[Cc]\s++\S++\s++|-\S++\s++)*+"
+_DELETES = "deletes folders and everything in them"
+_DISCARDS = "discards work that is not committed"
+_REWRITES = "rewrites the history of the repository"
+_PUBLISHES = "publishes something that others can fetch"
+_DEPLOYS = "changes systems outside this machine"
+_DATABASE = "deletes a database or its data"
+_SECRETS = "reads credentials"
+
+_TABLE = (
+    _Danger(_DELETES, "rm", having=r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive"),
+    _Danger("deletes everything it finds", "find fd", having=r"-delete|rm|shred|-x|--exec.*"),
+    _Danger("erases files or disks for good", "shred wipefs mkfs.* fdisk parted diskutil"),
+    _Danger("writes over a file or a disk", "dd", having=r"of=.*"),
+    _Danger(
+        "changes the rights of a whole tree", "chmod chown chgrp", having=r"-[a-z]*R.*|--rec.*"
+    ),
+    _Danger("rewrites or deletes what others have", "git", "push", r"-[a-z]*[fd][a-z]*|\+.*|:.+"),
+    _Danger(
+        "rewrites or deletes what others have", "git", "push", r"--(?:force|mirror|del|prune).*"
+    ),
+    _Danger(_DISCARDS, "git", "reset", "--hard|--merge|--keep"),
+    _Danger(_DISCARDS, "git", "clean", r"-[a-z]*f.*|--force"),
+    _Danger(_DISCARDS, "git", "checkout|switch", r"-f|--force|--discard-changes|--|\."),
+    _Danger(_DISCARDS, "git", "restore|stash drop|stash clear|worktree remove"),
+    _Danger(_DISCARDS, "git", "branch", r"-[a-zA-Z]*D.*|--delete"),
+    _Danger(_REWRITES, "git", "rebase|filter-branch|filter-repo|reflog expire|update-ref|replace"),
+    _Danger(_REWRITES, "git", "commit", "--amend"),
+    _Danger(_REWRITES, "git", "gc", "--prune=.*"),
+    _Danger(
+        _PUBLISHES, "npm pnpm yarn bun cargo uv poetry flit hatch pdm deno", "publish|npm publish"
+    ),
+    _Danger(_PUBLISHES, "npm pnpm yarn", "unpublish|deprecate|dist-tag"),
+    _Danger(_PUBLISHES, "twine", "upload"),
+    _Danger(_PUBLISHES, "python[0-9.]*", "twine upload"),
+    _Danger(_PUBLISHES, "gem docker podman helm dotnet", "push|nuget push|image push"),
+    _Danger(_PUBLISHES, "mvn gradle gradlew", "deploy|publish"),
+    _Danger(_PUBLISHES, "gh", "release create|release upload|repo create|gist create"),
+    _Danger(_DEPLOYS, "gh", "repo delete|release delete|pr merge|secret|api"),
+    _Danger(_DEPLOYS, "terraform tofu pulumi", "apply|destroy|up|import|state"),
+    _Danger(_DEPLOYS, "kubectl oc", "apply|delete|replace|patch|scale|drain|exec|rollout"),
+    _Danger(_DEPLOYS, "helm", "install|upgrade|uninstall|delete|rollback"),
+    _Danger(
+        _DEPLOYS,
+        "aws gcloud az",
+        having=r"(?:delete|remove|terminate|destroy|rm|rb|deploy|create).*",
+    ),
+    _Danger(_DEPLOYS, "fly flyctl vercel netlify heroku wrangler serverless cdk firebase"),
+    _Danger(_DEPLOYS, "ansible ansible-playbook"),
+    _Danger("runs a command on another machine", "ssh mosh rsh"),
+    _Danger("deletes data of containers", "docker podman", "system prune|volume rm|volume prune"),
+    _Danger(_DATABASE, "dropdb dropuser"),
+    _Danger(_DATABASE, "mysqladmin", "drop"),
+    _Danger(_DATABASE, "redis-cli", having="(?i:flushall|flushdb)"),
+    _Danger(_DATABASE, "rails rake bin/rails", "db:drop|db:reset|db:schema:load"),
+    _Danger(_DATABASE, "prisma", "migrate reset|db push"),
+    _Danger(_DATABASE, "python[0-9.]* manage.py django-admin", "flush|manage.py flush|sqlflush"),
+    _Danger("runs as another user", "sudo doas su pkexec runuser run0"),
+    _Danger(_SECRETS, "gh", "auth token"),
+    _Danger(_SECRETS, "aws", "configure|sts"),
+    _Danger(_SECRETS, "gcloud", "auth"),
+    _Danger(_SECRETS, "git", "credential"),
+    _Danger(_SECRETS, "pass gopass op vault secret-tool keyring"),
+    _Danger(_SECRETS, "security", "find-generic-password|find-internet-password|dump-keychain"),
+    _Danger("shows the environment, which may hold secrets", "printenv"),
+    _Danger("ends processes by name", "killall pkill"),
+    _Danger("ends every process", "kill", having="-1"),
+    _Danger("stops the machine", "shutdown reboot halt poweroff"),
+    _Danger(
+        "changes what runs on this machine", "systemctl launchctl", having="(?!status|show|list).*"
+    ),
+    _Danger("changes what runs on this machine", "crontab at iptables nft ufw"),
+)
+
+_CREDENTIALS = re.compile(
+    r"(?:^|/)(?:\.ssh/(?!known_hosts|config)|\.aws/credentials|\.netrc$|\.pgpass$|\.git-credentials$"
+    r"|\.gnupg(?:/|$)|\.kube/config$|\.docker/config\.json$|id_(?:rsa|dsa|ecdsa|ed25519)$"
+    r"|\.config/gh/hosts\.yml$|\.npmrc$|\.pypirc$|\.env(?:\.[a-z.]+)?$)"
+)
+_SQL = re.compile(
+    r"\b(?:drop\s+(?:table|database|schema|view|index|user|role)|truncate\s+(?:table\s+)?\w"
+    r"|delete\s+from\s+\S+\s*(?:;|$))",
+    re.IGNORECASE,
+)
+_DATABASES = frozenset(
+    ("psql", "mysql", "mariadb", "sqlite3", "duckdb", "clickhouse-client", "mongosh")
+)
+
+_shell = r"(?:ba|da|z|k|fi)?sh"
+_PIPED = "runs what another command prints"
+_piped = re.compile(
+    rf"\|\s*+(?:sudo\s++)?(?:{_shell}|python[0-9.]*+|perl|ruby|node|php)(?=[\s;&|)\"'`]|$)"
+    rf"|\b{_shell}\s++(?:-\w++\s++)?[\"']?(?:\$\(|`|<\()|\beval\b"
+)
+_parts = re.compile(r"[;&|\n]")
+
+
+class _Wording(NamedTuple):
+    """Like `_Danger`, for what is not read word by word: a part of a line that has the beginning,
+    and after it one of the words."""
+
+    reason: str
+    beginning: str
+    then: str = ""
+
+
+_WORDINGS = (
+    _Wording(_DELETES, r"rm\s", r"\s-[a-zA-Z]*[rR]|\s--recursive"),
+    _Wording(
+        "rewrites or deletes what others have",
+        _GIT + "push",
+        r"\s(?:-f|--force|--mirror|--delete|\+)",
+    ),
+    _Wording(_DISCARDS, _GIT + "(?:reset|clean)", r"\s(?:--hard|-[a-z]*f)"),
+    _Wording(_REWRITES, _GIT + "(?:rebase|filter-branch|filter-repo)"),
+    _Wording(_PUBLISHES, r"(?:npm|pnpm|yarn|cargo|uv|poetry)\s+publish|twine\s+upload"),
+    _Wording("runs as another user", r"(?:sudo|doas|pkexec)\s"),
+    _Wording(_DEPLOYS, r"(?:terraform|tofu|pulumi)\s+(?:apply|destroy|up)|kubectl\s+delete"),
+    _Wording("deletes everything it finds", r"(?:find|xargs)\s", r"\s(?:-delete|rm)\b"),
+    _Wording("writes over a file or a disk", r"mkfs|dd\s", r"\bof=|\."),
+    _Wording("runs a command on another machine", r"ssh\s"),
+)
+
+
+@functools.lru_cache(maxsize=64)
+def danger(command: Command) -> str | None:
+    """Why to think twice about this command, as a sentence without a subject; None if nothing is
+    known against it."""
+    if isinstance(command, str):
+        return _in_line(command, read_line(command))
+    return _in_reading(read_argv(command)) or _in_line_of(command)
+
+
+def _in_line(line: str, reading: Reading) -> str | None:
+    if (found := _in_reading(reading)) is not None or reading.unread is None:
+        return found
+    return _in_text(line[:MOST_OF_COMMAND])
+
+
+def _in_text(text: str) -> str | None:
+    if _piped.search(text):
+        return _PIPED
+    if any(map(_CREDENTIALS.search, text.split())):
+        return _SECRETS
+    if _SQL.search(text):
+        return _DATABASE
+    parts = _parts.split(text)
+    return next((each.reason for each in _WORDINGS if any(map(_has(each), parts))), None)
+
+
+def _has(wording: _Wording) -> Callable[[str], bool]:
+    beginning = _compiled(rf"(?<![-\w])(?:{wording.beginning})")
+    then = _compiled(wording.then)
+
+    def has(part: str) -> bool:
+        found = beginning.search(part)
+        # The blank before what follows may belong to the beginning.
+        return found is not None and then.search(part, found.end() - 1) is not None
+
+    return has
+
+
+def _in_line_of(argv: Argv) -> str | None:
+    """Words for a shell that are not read are a line to look through."""
+    return _in_line(" ".join(argv), Reading(unread="words")) if read_argv(argv).unread else None
+
+
+def _in_reading(reading: Reading) -> str | None:
+    layers = (each.argv for run in reading.runs for each in run)
+    found = (
+        _of_words(argv) or next(filter(None, map(_of_words, carried(argv))), None)
+        for argv in layers
+    )
+    return next(filter(None, found), None)
+
+
+def _of_words(argv: Argv) -> str | None:
+    program = argv[0].rpartition("/")[2]
+    for each in _rows(program):
+        if _is_one(each, argv):
+            return f"{program} {each.reason}" if not each.verbs else _with_verb(argv, each.reason)
+    if any(map(_CREDENTIALS.search, argv[1:])):
+        return _SECRETS
+    if program in _DATABASES and any(map(_SQL.search, argv[1:])):
+        return _DATABASE
+    return None
+
+
+def _with_verb(argv: Argv, reason: str) -> str:
+    program, words = argv[0].rpartition("/")[2], _plain(argv)
+    return f"{program} {words[0] if words else ''} {reason}"
+
+
+def _is_one(row: _Danger, argv: Argv) -> bool:
+    if row.verbs:
+        words = " ".join((*_plain(argv)[:3], ""))
+        if not any(words.startswith(f"{verb} ") for verb in row.verbs.split("|")):
+            return False
+    if not row.having:
+        return True
+    having = _compiled(row.having)
+    return any(having.fullmatch(word) for word in argv[1:])
+
+
+def _plain(argv: Argv) -> list[str]:
+    """The words that are not options."""
+    return [word for word in argv[1:] if not word.startswith("-")]
+
+
+@functools.lru_cache(maxsize=256)
+def _rows(program: str) -> tuple[_Danger, ...]:
+    named = (each for each in _TABLE if any(map(_names(program), each.programs.split())))
+    return tuple(named)
+
+
+def _names(program: str) -> Callable[[str], bool]:
+    return lambda pattern: _compiled(pattern).fullmatch(program) is not None
+
+
+@functools.cache  # as many as the table has
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)

@@ -1,0 +1,143 @@
+"""How much of a command says what it does: `git status` of `git status --short`. Pure.
+
+For rules that cover a program with any other words: those of a program that runs whatever it is
+given would cover everything.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.host.rules.shell_line import Argv
+
+_RUN_ANYTHING = frozenset(
+    (
+        *(
+            "ash",
+            "bash",
+            "csh",
+            "dash",
+            "fish",
+            "ksh",
+            "mksh",
+            "sh",
+            "tcsh",
+            "zsh",
+            "pwsh",
+            "tclsh",
+        ),
+        *(
+            "awk",
+            "busybox",
+            "chroot",
+            "chrt",
+            "command",
+            "doas",
+            "ed",
+            "emacs",
+            "env",
+            "eval",
+            "ex",
+        ),
+        *("exec", "expect", "fd", "find", "flock", "gawk", "gdb", "ionice", "lua", "mawk", "nice"),
+        *("nohup", "nsenter", "parallel", "pkexec", "run0", "runuser", "screen", "script", "sed"),
+        *("setsid", "ssh", "stdbuf", "strace", "su", "sudo", "time", "timeout", "tmux", "unshare"),
+        *("vi", "vim", "nvim", "watch", "xargs", "osascript", "mysql", "psql", "sqlite3"),
+    )
+)
+_INTERPRETERS = re.compile(r"python[0-9.]*|pypy[0-9.]*|node|bun|deno|perl|ruby|php|lua|Rscript")
+
+# How many words belong to the name, after these words; the longest entry counts.
+_DEPTHS: dict[Argv, int] = {
+    **{
+        (program,): 2
+        for program in (
+            *("git", "hg", "jj", "svn", "gh", "glab", "npm", "pnpm", "yarn", "bun", "deno", "npx"),
+            *("pnpx", "bunx", "uv", "uvx", "pip", "pip3", "pipx", "poetry", "pdm", "hatch", "tox"),
+            *("nox", "conda", "mamba", "cargo", "rustup", "go", "dotnet", "mvn", "gradle", "gem"),
+            *("bundle", "rake", "rails", "composer", "mix", "stack", "cabal", "swift", "make"),
+            *("just", "task", "ninja", "bazel", "docker", "podman", "kubectl", "helm", "terraform"),
+            *("tofu", "pulumi", "aws", "gcloud", "az", "apt", "apt-get", "brew", "systemctl"),
+            *("nix", "turbo", "nx", "lerna", "ng", "expo", "firebase", "vercel", "fly", "heroku"),
+        )
+    },
+    ("npm", "run"): 3,
+    ("npm", "exec"): 3,
+    ("pnpm", "run"): 3,
+    ("pnpm", "exec"): 3,
+    ("yarn", "run"): 3,
+    ("bun", "run"): 3,
+    ("deno", "task"): 3,
+    ("uv", "run"): 3,
+    ("uv", "pip"): 3,
+    ("uv", "tool"): 3,
+    ("poetry", "run"): 3,
+    ("pdm", "run"): 3,
+    ("hatch", "run"): 3,
+    ("bundle", "exec"): 3,
+    ("docker", "compose"): 3,
+    ("git", "stash"): 3,
+    ("git", "remote"): 3,
+    ("git", "worktree"): 3,
+    ("gh", "pr"): 3,
+    ("gh", "issue"): 3,
+    ("gh", "run"): 3,
+    ("gh", "repo"): 3,
+    ("aws", "s3"): 3,
+    ("go", "tool"): 3,
+}
+# What follows these runs, or makes others run, what the words say.
+_RUN_THEIR_WORDS = frozenset(
+    (
+        *(("git", verb) for verb in ("config", "submodule", "bisect", "filter-branch", "rebase")),
+        *(("docker", verb) for verb in ("run", "exec")),
+        *(("podman", verb) for verb in ("run", "exec")),
+        ("kubectl", "exec"),
+        ("gh", "api"),
+        ("gh", "alias"),
+        ("nix", "shell"),
+        ("npm", "config"),
+        ("npm", "explore"),
+        ("go", "run"),
+        ("go", "generate"),
+        ("uv", "run", "python"),
+        ("poetry", "run", "python"),
+    )
+)
+_plain = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*")
+
+
+def program_of(argv: Argv) -> Argv | None:
+    """The words that name the program and what it is to do; None if there is no such beginning."""
+    name = argv[0].rpartition("/")[2]
+    if name in _RUN_ANYTHING:
+        return None
+    depth = _depth((name, *argv[1:])) or _script_depth(name)
+    named = argv[:depth]
+    if len(named) < depth or not all(map(_plain.fullmatch, named[1:])):
+        named = _module(argv, name)
+    if not named or any((name, *named[1:count]) in _RUN_THEIR_WORDS for count in (2, 3)):
+        return None
+    return named if named[-1].rpartition("/")[2] not in _RUN_ANYTHING else None
+
+
+def is_found_by_path(named: Argv) -> bool:
+    """Whether these words name the same program whatever the folder is."""
+    return "/" not in named[0] and not _INTERPRETERS.fullmatch(named[0])
+
+
+def _depth(argv: Argv) -> int | None:
+    known = (_DEPTHS.get(argv[:count]) for count in (3, 2, 1))
+    return next((depth for depth in known if depth is not None), None)
+
+
+def _script_depth(name: str) -> int:
+    """A script follows an interpreter; other programs are named by their first word."""
+    return 2 if _INTERPRETERS.fullmatch(name) else 1
+
+
+def _module(argv: Argv, name: str) -> Argv:
+    """`python -m pytest` is a program of three words."""
+    named = argv[:3]
+    is_module = name.startswith(("python", "pypy")) and argv[1:2] == ("-m",) and len(named) == 3
+    return named if is_module and _plain.fullmatch(named[-1]) else ()
