@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import closing
 
 import pytest
 from support.command import SECONDS, Done, Dragoman
@@ -54,8 +55,8 @@ def test_it_gets_signals(dragoman: Dragoman, number: int, code: int) -> None:
     command = dragoman.command("x", agent="cancellable")
     with open(os.devnull) as nothing, open(reader, "rb") as said:
         streams = (nothing.fileno(), writer, writer)
-        running = warm_command().started(command, dragoman.env, dragoman.workspace, streams)
-        with running as process:
+        running = warm_command().start(command, dragoman.env, dragoman.workspace, streams)
+        with closing(running) as process:
             os.close(writer)
             assert said.readline() == b"started\n"
             process.send_signal(number)

@@ -9,9 +9,12 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
+
+from support.warm import WarmProcess, warm_command
 
 START_SECONDS = 120
 PROGRAMS = Path(__file__).parent / "programs" / "agents.py"
@@ -26,7 +29,8 @@ class Site:
     port: int
     token: str = ""
     arguments: tuple[str, ...] = ()
-    process: asyncio.subprocess.Process | None = field(default=None, repr=False)
+    process: WarmProcess | None = field(default=None, repr=False)
+    said: TextIO | None = field(default=None, repr=False)
     was_killed: bool = False
     """It may have been in the middle of an answer."""
 
@@ -35,37 +39,42 @@ class Site:
         return f"http://127.0.0.1:{self.port}/"
 
     async def start(self) -> None:
-        command = [sys.executable, "-m", "dragoman", "serve", "--port", str(self.port)]
-        command += ["--token-file", str(self.home / "token"), *self.arguments]
-        self.process = await asyncio.create_subprocess_exec(
-            *command,
-            cwd=self.workspace,
-            env=os.environ | {"DRAGOMAN_HOME": str(self.home)},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        assert self.process.stdout is not None
         async with asyncio.timeout(START_SECONDS):
-            line = await self.process.stdout.readline()
-        self.token = line.decode().strip().partition("#token=")[2]
+            line = await asyncio.to_thread(self._start)
+        self.token = line.strip().partition("#token=")[2]
         assert self.token, f"the server did not say where it is: {line!r}"
+
+    def _start(self) -> str:
+        """What it says first."""
+        command = ["dragoman", "serve", "--port", str(self.port)]
+        command += ["--token-file", str(self.home / "token"), *self.arguments]
+        env = os.environ | {"DRAGOMAN_HOME": str(self.home)}
+        reader, writer = os.pipe()
+        self.said = os.fdopen(reader)
+        with open(os.devnull, "r+b") as nothing:
+            streams = (nothing.fileno(), writer, nothing.fileno())
+            self.process = warm_command().start(command, env, self.workspace, streams)
+        os.close(writer)
+        return self.said.readline()
 
     async def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         if self.process is None:
             return
         self.was_killed |= how == signal.SIGKILL
-        with suppress(ProcessLookupError):
-            self.process.send_signal(how)
-        await self.process.wait()
+        self.process.send_signal(how)
+        await asyncio.to_thread(self.process.wait)
+        self.process.close()
         self.process = None
+        if self.said is not None:
+            self.said.close()
 
 
 @asynccontextmanager
 async def served(folder: Path, *arguments: str) -> AsyncGenerator[Site]:
     """The site, running; the caller may have put sessions into its home before."""
     site = prepared(folder, *arguments)
-    await site.start()
     try:
+        await site.start()
         yield site
     finally:
         await site.stop()

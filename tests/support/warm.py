@@ -9,9 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -55,21 +55,16 @@ class WarmCommand:
                 [sys.executable, "-P", _PROGRAM], stdin=theirs.fileno(), stdout=subprocess.DEVNULL
             )
 
-    @contextmanager
-    def started(
+    def start(
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, streams: Sequence[int]
-    ) -> Generator[WarmProcess]:
-        """Not waited for; killed at the end if it still runs. The caller closes the streams."""
+    ) -> WarmProcess:
+        """Not waited for. The caller closes the streams, and what this returns."""
         ours, told = socket.socketpair()
         with TemporaryFile("w+") as order, told:
             json.dump({"argv": list(argv), "env": dict(env), "cwd": str(cwd)}, order)
             order.seek(0)
             socket.send_fds(self._orders, [b"x"], [order.fileno(), told.fileno(), *streams])
-        process = WarmProcess(ours)
-        try:
-            yield process
-        finally:
-            process.close()
+        return WarmProcess(ours)
 
     def run(
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, data: bytes, seconds: float
@@ -77,7 +72,7 @@ class WarmCommand:
         """Its exit code, and all it printed on standard output and on standard error."""
         (stdin, feed), (read_out, stdout), (read_err, stderr) = (os.pipe() for _ in range(3))
         theirs = stdin, stdout, stderr
-        with ThreadPoolExecutor(3) as pool, self.started(argv, env, cwd, theirs) as process:
+        with ThreadPoolExecutor(3) as pool, closing(self.start(argv, env, cwd, theirs)) as process:
             for each in theirs:
                 os.close(each)
             fed = pool.submit(_feed, feed, data)
