@@ -19,23 +19,7 @@ import msgspec
 from dragoman.errors import DragomanError, UnknownSession
 from dragoman.host.rules.policy import RuleStore, StoredRule
 from dragoman.host.rules.rule import Rule
-from dragoman.store.records import (
-    Batch,
-    Hit,
-    HostRecord,
-    Kin,
-    Lease,
-    Outcome,
-    Overview,
-    Owner,
-    SessionChange,
-    SessionFilter,
-    SessionRecord,
-    Snapshot,
-    Standing,
-    StoredCommand,
-    StoredEvent,
-)
+from dragoman.store import records as r
 
 LEASE_SECONDS = 15.0
 """An owner, and a host, that was not heard of for so long is taken to be gone."""
@@ -102,19 +86,21 @@ class Store(Protocol):
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────
 
-    async def create_session(self, record: SessionRecord) -> None:
+    async def create_session(self, record: r.SessionRecord) -> None:
         """Raises NameTaken when the folder has a session of that name."""
         ...
 
-    async def begin_session(self, record: SessionRecord, owner: Owner, *, seconds: float) -> Lease:
+    async def begin_session(
+        self, record: r.SessionRecord, owner: r.Owner, *, seconds: float
+    ) -> r.Lease:
         """The same, and it is the owner's from the first moment on."""
         ...
 
-    async def session(self, session_id: str) -> SessionRecord | None: ...
+    async def session(self, session_id: str) -> r.SessionRecord | None: ...
 
-    async def sessions(self, wanted: SessionFilter) -> list[SessionRecord]: ...
+    async def sessions(self, wanted: r.SessionFilter) -> list[r.SessionRecord]: ...
 
-    async def kin(self) -> list[Kin]:
+    async def kin(self) -> list[r.Kin]:
         """All sessions there are, at one moment."""
         ...
 
@@ -122,11 +108,11 @@ class Store(Protocol):
         """How many bytes its events, texts and snapshot are. Raises UnknownSession."""
         ...
 
-    async def change_session(self, session_id: str, change: SessionChange) -> SessionRecord:
+    async def change_session(self, session_id: str, change: r.SessionChange) -> r.SessionRecord:
         """Raises UnknownSession, NameTaken."""
         ...
 
-    async def delete_session(self, session_id: str, lease: Lease | None = None) -> None:
+    async def delete_session(self, session_id: str, lease: r.Lease | None = None) -> None:
         """With its events, snapshot, texts, commands, lease and mirror. Raises UnknownSession,
         LeaseLost, and without a lease SessionOwned while another one has not run out."""
         ...
@@ -138,7 +124,7 @@ class Store(Protocol):
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
 
-    async def append(self, lease: Lease, batch: Batch) -> int:
+    async def append(self, lease: r.Lease, batch: r.Batch) -> int:
         """Make a batch durable; the position of its last event.
 
         Batches of one session are written in the order of their calls; those that wait together
@@ -156,43 +142,45 @@ class Store(Protocol):
 
     async def events(
         self, session_id: str, *, after: int = 0, limit: int = 1000
-    ) -> list[StoredEvent]:
+    ) -> list[r.StoredEvent]:
         """The events of one session behind the one numbered `after`; at most some MiB at once."""
         ...
 
-    async def all_events(self, *, after: int = 0, limit: int = 1000) -> list[StoredEvent]:
+    async def all_events(self, *, after: int = 0, limit: int = 1000) -> list[r.StoredEvent]:
         """The events of all sessions behind a position. Those of a copy come together, where it
         became whole."""
         ...
 
     async def last_position(self) -> int: ...
 
-    async def snapshot(self, session_id: str) -> Snapshot | None: ...
+    async def snapshot(self, session_id: str) -> r.Snapshot | None: ...
 
-    async def save_snapshot(self, lease: Lease, snapshot: Snapshot) -> None:
+    async def save_snapshot(self, lease: r.Lease, snapshot: r.Snapshot) -> None:
         """Raises LeaseLost."""
         ...
 
-    async def copy_events(self, source: str, lease: Lease) -> int:
+    async def copy_events(self, source: str, lease: r.Lease) -> int:
         """Give the new, empty session of the lease all events of another, and its snapshot; the
         last sequence. Nobody sees any of them before all are there. What is left of one that
         failed is continued by the next, or deleted with the session."""
         ...
 
-    async def fill(self, lease: Lease, batches: Iterable[Batch], change: SessionChange) -> int:
+    async def fill(
+        self, lease: r.Lease, batches: Iterable[r.Batch], change: r.SessionChange
+    ) -> int:
         """The same with the events and texts of these batches, which follow each other from the
         first event on; they are written one by one, so that nobody waits for all of them."""
         ...
 
-    async def search(self, query: str, *, limit: int = 50) -> list[Hit]:
+    async def search(self, query: str, *, limit: int = 50) -> list[r.Hit]:
         """Where these words stand, best first; the last one may be the beginning of a word."""
         ...
 
     # ── owners ────────────────────────────────────────────────────────────────────────────────
 
     async def acquire(
-        self, session_id: str, owner: Owner, *, seconds: float, gone: Callable[[Owner], bool | None]
-    ) -> Lease:
+        self, session_id: str, owner: r.Owner, *, seconds: float, gone: r.HasEnded
+    ) -> r.Lease:
         """Take a session that nobody owns, or whose owner is `gone`.
 
         Of an owner that is neither gone nor known to be there (None) the lease decides. One that is
@@ -202,23 +190,23 @@ class Store(Protocol):
         """
         ...
 
-    async def renew(self, owner: Owner, *, seconds: float) -> set[str]:
+    async def renew(self, owner: r.Owner, *, seconds: float) -> set[str]:
         """Extend all leases of an owner; the sessions it still has."""
         ...
 
-    async def release(self, lease: Lease) -> None: ...
+    async def release(self, lease: r.Lease) -> None: ...
 
-    async def owner(self, session_id: str) -> Owner | None:
+    async def owner(self, session_id: str) -> r.Owner | None:
         """Who has the session, whether alive or not."""
         ...
 
-    async def owned(self) -> list[tuple[str, Owner]]:
+    async def owned(self) -> list[tuple[str, r.Owner]]:
         """Every session that has an owner, alive or not."""
         ...
 
-    async def standing(self, session_id: str) -> Standing: ...
+    async def standing(self, session_id: str) -> r.Standing: ...
 
-    async def overview(self, wanted: SessionFilter) -> Overview:
+    async def overview(self, wanted: r.SessionFilter) -> r.Overview:
         """Raises UnknownSession when `before` is gone."""
         ...
 
@@ -229,12 +217,14 @@ class Store(Protocol):
         case nobody owns the session. Raises UnknownSession."""
         ...
 
-    async def calls(self, host_id: str) -> list[StoredCommand]:
+    async def calls(self, host_id: str) -> list[r.StoredCommand]:
         """The commands sent to a host that wait for sessions which nobody owns who is alive, oldest
         first; they are not taken by this."""
         ...
 
-    async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[StoredCommand]:
+    async def take(
+        self, leases: Sequence[r.Lease], *, hinted: bool = False
+    ) -> list[r.StoredCommand]:
         """The commands that wait for these sessions, each given out once and then forgotten except
         for its outcome; one that has waited for very long is only forgotten. With `hinted` there
         probably are some."""
@@ -246,11 +236,11 @@ class Store(Protocol):
 
     async def settle(self, command_id: int, body: bytes) -> None: ...
 
-    async def outcome(self, command_id: int) -> Outcome: ...
+    async def outcome(self, command_id: int) -> r.Outcome: ...
 
     # ── hosts ─────────────────────────────────────────────────────────────────────────────────
 
-    async def announce(self, host: HostRecord, *, seconds: float) -> None:
+    async def announce(self, host: r.HostRecord, *, seconds: float) -> None:
         """A host is there, for so long from now on the store's clock; it takes the place of those
         with the same home that are not alive."""
         ...
@@ -259,7 +249,7 @@ class Store(Protocol):
         """A host has gone, in order: it is not alive from now on."""
         ...
 
-    async def hosts(self) -> list[HostRecord]:
+    async def hosts(self) -> list[r.HostRecord]:
         """Those that are there, and those that were, until their home has another or a month has
         passed; by name."""
         ...
@@ -279,7 +269,7 @@ class Store(Protocol):
 
 @asynccontextmanager
 async def renewed_leases(
-    store: Store, owner: Owner, seconds: float = LEASE_SECONDS
+    store: Store, owner: r.Owner, seconds: float = LEASE_SECONDS
 ) -> AsyncGenerator[None]:
     """As long as this lasts, those of an owner that has no hub do not run out."""
 
@@ -296,7 +286,9 @@ async def renewed_leases(
         renewing.cancel()
 
 
-async def session_pages(store: Store, wanted: SessionFilter) -> AsyncGenerator[list[SessionRecord]]:
+async def session_pages(
+    store: Store, wanted: r.SessionFilter
+) -> AsyncGenerator[list[r.SessionRecord]]:
     """The sessions that are wanted, `wanted.limit` at a time. Where the last of a page is deleted
     meanwhile, the rest is missed."""
     with suppress(UnknownSession):
@@ -312,7 +304,7 @@ _PAGE = 2_000
 
 async def events_of_types(
     store: Store, session_id: str, types: Iterable[str], *, after: int = 0, until: int | None = None
-) -> AsyncGenerator[StoredEvent]:
+) -> AsyncGenerator[r.StoredEvent]:
     """Those after the event numbered `after`, up to `until` or to the last."""
     beginnings = tuple(b'{"type":"%b"' % each.encode() for each in types)
     while until is None or after < until:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -164,6 +164,10 @@ class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
     """By the store: whether it renewed its leases in time, on the store's clock."""
     home: str | None = None
     """Where it keeps what it cannot deliver; None if that is next to the store."""
+
+
+HasEnded: TypeAlias = Callable[[Owner], bool | None]
+"""Says whether an owner has ended; None if that cannot be seen from here."""
 
 
 class HostRecord(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):

@@ -9,7 +9,7 @@ died.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from dragoman.store.postgres.database import Database, Plan, Rows, Statement
 from dragoman.store.postgres.events import fenced
 from dragoman.store.postgres.search import storable
 from dragoman.store.postgres.sessions import LOCKED_KEY, create, key_of, mark_deleted
-from dragoman.store.records import HostRecord, Lease, Owner, SessionRecord
+from dragoman.store.records import HasEnded, HostRecord, Lease, Owner, SessionRecord
 from dragoman.store.sqlite import owners as limits
 
 RUN_OUT = (
@@ -67,9 +67,7 @@ FROM owners o WHERE o.expires_at < now() - interval '1 day'
 _owner = msgspec.json.Decoder(Owner)
 
 
-def acquire(
-    session_id: str, owner: Owner, seconds: float, gone: Callable[[Owner], bool | None]
-) -> Plan[Lease]:
+def acquire(session_id: str, owner: Owner, seconds: float, gone: HasEnded) -> Plan[Lease]:
     """Raises UnknownSession, SessionOwned."""
     one = (storable(session_id),)
 

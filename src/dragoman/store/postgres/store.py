@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from dragoman.data_directory import home_id
 from dragoman.errors import StoreCrowded, StoreError
+from dragoman.store import records as r
 from dragoman.store.outage import Outage, Outbox, deliver_left
 from dragoman.store.postgres import events, inbox, owners, sessions
 from dragoman.store.postgres.address import Address
@@ -27,23 +28,6 @@ from dragoman.store.postgres.rules import KeptRules
 from dragoman.store.postgres.search import search, storable
 from dragoman.store.postgres.tables import migrate
 from dragoman.store.postgres.writer import StoreWriter
-from dragoman.store.records import (
-    Batch,
-    Hit,
-    HostRecord,
-    Kin,
-    Lease,
-    Outcome,
-    Overview,
-    Owner,
-    SessionChange,
-    SessionFilter,
-    SessionRecord,
-    Snapshot,
-    Standing,
-    StoredCommand,
-    StoredEvent,
-)
 from dragoman.store.store_limits import StoreLimits
 
 T = TypeVar("T")
@@ -77,7 +61,7 @@ class PostgresStore:
         self._writer.on_back = self._renew_first
         self._clock = db.time, time.monotonic()
         """What the database's clock said last, and when that was by our watch."""
-        self._renewed: tuple[Owner, float] | None = None
+        self._renewed: tuple[r.Owner, float] | None = None
         self._outbox = outbox
 
     async def prepare(self) -> None:
@@ -147,30 +131,32 @@ class PostgresStore:
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────
 
-    async def create_session(self, record: SessionRecord) -> None:
+    async def create_session(self, record: r.SessionRecord) -> None:
         await self._writer.write(sessions.create(self.outage.place, record))
 
-    async def begin_session(self, record: SessionRecord, owner: Owner, *, seconds: float) -> Lease:
+    async def begin_session(
+        self, record: r.SessionRecord, owner: r.Owner, *, seconds: float
+    ) -> r.Lease:
         plan = owners.begin(self.outage.place, record, owner, seconds)
         return await self._writer.write(plan)
 
-    async def session(self, session_id: str) -> SessionRecord | None:
+    async def session(self, session_id: str) -> r.SessionRecord | None:
         return await self._read(partial(sessions.read, session_id=session_id))
 
-    async def sessions(self, wanted: SessionFilter) -> list[SessionRecord]:
+    async def sessions(self, wanted: r.SessionFilter) -> list[r.SessionRecord]:
         return await self._read(partial(sessions.listed, wanted=wanted))
 
-    async def kin(self) -> list[Kin]:
+    async def kin(self) -> list[r.Kin]:
         return await self._read(sessions.kin)
 
     async def size_of(self, session_id: str) -> int:
         return await self._searching.use(partial(sessions.size, session_id=session_id))
 
-    async def change_session(self, session_id: str, change: SessionChange) -> SessionRecord:
+    async def change_session(self, session_id: str, change: r.SessionChange) -> r.SessionRecord:
         job = partial(sessions.change, session_id=session_id, changes=change)
         return await self._writer.write(job)
 
-    async def delete_session(self, session_id: str, lease: Lease | None = None) -> None:
+    async def delete_session(self, session_id: str, lease: r.Lease | None = None) -> None:
         """A long one is removed bit by bit, so that nobody else has to wait for it."""
         await self._writer.write(partial(owners.delete, session_id=session_id, lease=lease))
         await self._purge()
@@ -185,7 +171,7 @@ class PostgresStore:
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
 
-    async def append(self, lease: Lease, batch: Batch) -> int:
+    async def append(self, lease: r.Lease, batch: r.Batch) -> int:
         return await self._writer.append(lease, batch)
 
     def has_kept(self, session_id: str, seq: int) -> bool:
@@ -193,51 +179,53 @@ class PostgresStore:
 
     async def events(
         self, session_id: str, *, after: int = 0, limit: int = 1000
-    ) -> list[StoredEvent]:
+    ) -> list[r.StoredEvent]:
         return await self._reader.read(WantedEvents(session_id, min(after, _NEVER), limit))
 
-    async def all_events(self, *, after: int = 0, limit: int = 1000) -> list[StoredEvent]:
+    async def all_events(self, *, after: int = 0, limit: int = 1000) -> list[r.StoredEvent]:
         return await self._read(partial(events.all_events, after=min(after, _NEVER), limit=limit))
 
     async def last_position(self) -> int:
         return await self._read(events.last_position)
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
+    async def snapshot(self, session_id: str) -> r.Snapshot | None:
         return await self._read(partial(events.snapshot, session_id=session_id))
 
-    async def save_snapshot(self, lease: Lease, snapshot: Snapshot) -> None:
+    async def save_snapshot(self, lease: r.Lease, snapshot: r.Snapshot) -> None:
         job = partial(events.save_snapshot, lease=lease, saved=snapshot)
         await self._writer.write(job, tells=None)
 
-    async def copy_events(self, source: str, lease: Lease) -> int:
+    async def copy_events(self, source: str, lease: r.Lease) -> int:
         """A long one bit by bit, so that nobody else has to wait for it."""
         last = await self._writer.write(partial(events.begin_copy, source=source, lease=lease))
         job = partial(events.copy_some, source=source, lease=lease, last=last)
         while await self._writer.write(job, is_long=True):
             pass
-        return await self._finish(lease, SessionChange())
+        return await self._finish(lease, r.SessionChange())
 
-    async def fill(self, lease: Lease, batches: Iterable[Batch], change: SessionChange) -> int:
+    async def fill(
+        self, lease: r.Lease, batches: Iterable[r.Batch], change: r.SessionChange
+    ) -> int:
         for batch in batches:
             job = partial(events.add_hidden, lease=lease, batch=batch)
             await self._writer.write(job, tells=None, is_long=True)
         return await self._finish(lease, change)
 
-    async def _finish(self, lease: Lease, change: SessionChange) -> int:
+    async def _finish(self, lease: r.Lease, change: r.SessionChange) -> int:
         return await self._writer.write(partial(events.finish, lease=lease, change=change))
 
-    async def search(self, query: str, *, limit: int = 50) -> list[Hit]:
+    async def search(self, query: str, *, limit: int = 50) -> list[r.Hit]:
         """Nobody else waits for it."""
         return await self._searching.use(partial(search, text=query, limit=limit))
 
     # ── owners ────────────────────────────────────────────────────────────────────────────────
 
     async def acquire(
-        self, session_id: str, owner: Owner, *, seconds: float, gone: Callable[[Owner], bool | None]
-    ) -> Lease:
+        self, session_id: str, owner: r.Owner, *, seconds: float, gone: r.HasEnded
+    ) -> r.Lease:
         return await self._writer.write(owners.acquire(session_id, owner, seconds, gone))
 
-    async def renew(self, owner: Owner, *, seconds: float) -> set[str]:
+    async def renew(self, owner: r.Owner, *, seconds: float) -> set[str]:
         self._renewed = owner, seconds
         held, now = await self._writer.write(owners.renew(owner, seconds), tells=None)
         self._clock = now, time.monotonic()
@@ -248,22 +236,22 @@ class PostgresStore:
         if self._renewed is not None:
             await owners.renew_now(db, *self._renewed)
 
-    async def release(self, lease: Lease) -> None:
+    async def release(self, lease: r.Lease) -> None:
         """The host that was called for it may take it now."""
         plan = owners.release(lease)
         await self._writer.write(plan, tells=freed_news(lease.session_id))
 
-    async def owner(self, session_id: str) -> Owner | None:
+    async def owner(self, session_id: str) -> r.Owner | None:
         return await self._read(partial(owners.owner_of, session_id=session_id))
 
-    async def owned(self) -> list[tuple[str, Owner]]:
+    async def owned(self) -> list[tuple[str, r.Owner]]:
         """Asked regularly by background work, which can wait; nothing else waits for it."""
         return await self._searching.use(owners.owned)
 
-    async def standing(self, session_id: str) -> Standing:
+    async def standing(self, session_id: str) -> r.Standing:
         return await self._read(partial(_standing, session_id=session_id))
 
-    async def overview(self, wanted: SessionFilter) -> Overview:
+    async def overview(self, wanted: r.SessionFilter) -> r.Overview:
         return await self._read(partial(_overview, wanted=wanted))
 
     # ── commands ──────────────────────────────────────────────────────────────────────────────
@@ -272,10 +260,12 @@ class PostgresStore:
         plan = inbox.send(session_id, body, to)
         return await self._writer.write(plan, tells=command_news(session_id))
 
-    async def calls(self, host_id: str) -> list[StoredCommand]:
+    async def calls(self, host_id: str) -> list[r.StoredCommand]:
         return await self._read(partial(inbox.calls, host_id=host_id))
 
-    async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[StoredCommand]:
+    async def take(
+        self, leases: Sequence[r.Lease], *, hinted: bool = False
+    ) -> list[r.StoredCommand]:
         if not hinted:
             leases = await self._read(partial(inbox.waiting_for, leases=leases))
         return (
@@ -289,18 +279,18 @@ class PostgresStore:
         """Report what was done even when the database is unavailable for long."""
         await self._writer.write(inbox.settle(command_id, body, self._limits), lasting=True)
 
-    async def outcome(self, command_id: int) -> Outcome:
+    async def outcome(self, command_id: int) -> r.Outcome:
         return await self._read(partial(inbox.outcome, command_id=command_id))
 
     # ── hosts ─────────────────────────────────────────────────────────────────────────────────
 
-    async def announce(self, host: HostRecord, *, seconds: float) -> None:
+    async def announce(self, host: r.HostRecord, *, seconds: float) -> None:
         await self._writer.write(owners.announce(host, seconds), tells=None)
 
     async def depart(self, host_id: str) -> None:
         await self._writer.write(owners.depart(host_id))
 
-    async def hosts(self) -> list[HostRecord]:
+    async def hosts(self) -> list[r.HostRecord]:
         return await self._read(owners.hosts)
 
     # ── news ──────────────────────────────────────────────────────────────────────────────────
@@ -343,7 +333,7 @@ async def open_postgres(
     return store
 
 
-_Asked = tuple[WantedEvents, asyncio.Future[list[StoredEvent]]]
+_Asked = tuple[WantedEvents, asyncio.Future[list[r.StoredEvent]]]
 
 
 class _Reader:
@@ -358,8 +348,8 @@ class _Reader:
         self._waiting: list[_Asked] = []
         self._task: asyncio.Task[None] | None = None
 
-    async def read(self, wanted: WantedEvents) -> list[StoredEvent]:
-        future: asyncio.Future[list[StoredEvent]] = asyncio.get_running_loop().create_future()
+    async def read(self, wanted: WantedEvents) -> list[r.StoredEvent]:
+        future: asyncio.Future[list[r.StoredEvent]] = asyncio.get_running_loop().create_future()
         self._waiting.append((wanted, future))
         if self._task is None:
             self._task = asyncio.create_task(self._run())
@@ -396,21 +386,21 @@ async def _answer(some: Sequence[_Asked], db: Database) -> None:
             future.set_result(found.get(place, []))
 
 
-async def _standing(db: Database, session_id: str) -> Standing:
+async def _standing(db: Database, session_id: str) -> r.Standing:
     one = (storable(session_id),)
     async with db.together():
         records = await db.ask(sessions.READ, one)
         holders = await db.ask(owners.OWNER_OF, one)
         known = await db.ask(owners.HOSTS)
     found = owners.seen(await holders.fetchall())
-    return Standing(
+    return r.Standing(
         sessions.first(await records.fetchall()),
         found[0][1] if found else None,
         owners.known(await known.fetchall()),
     )
 
 
-async def _overview(db: Database, wanted: SessionFilter) -> Overview:
+async def _overview(db: Database, wanted: r.SessionFilter) -> r.Overview:
     """Raises UnknownSession for a cursor that is gone."""
     async with db.together():
         head = await db.ask(HEAD)
@@ -420,4 +410,4 @@ async def _overview(db: Database, wanted: SessionFilter) -> Overview:
     [(position,)] = await head.fetchall()
     page = await sessions.page(db, wanted, await listed.fetchall())
     held = dict(owners.seen(await holders.fetchall()))
-    return Overview(position, page, held, owners.known(await known.fetchall()))
+    return r.Overview(position, page, held, owners.known(await known.fetchall()))

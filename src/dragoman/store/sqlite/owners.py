@@ -10,12 +10,11 @@ known: its sessions name it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import msgspec
 
 from dragoman.errors import SessionOwned
-from dragoman.store.records import HostRecord, Lease, Owner
+from dragoman.store.records import HasEnded, HostRecord, Lease, Owner
 from dragoman.store.sqlite.database import Database
 from dragoman.store.sqlite.events import fenced
 from dragoman.store.sqlite.sessions import key_of, mark_deleted
@@ -51,7 +50,7 @@ def acquire(
     session_id: str,
     owner: Owner,
     seconds: float,
-    gone: Callable[[Owner], bool | None],
+    gone: HasEnded,
 ) -> Lease:
     """Raises UnknownSession, SessionOwned."""
     key, epoch, now = key_of(db, session_id), 0, time.time()

@@ -14,24 +14,8 @@ from functools import partial
 from typing import TypeVar
 
 from dragoman.errors import StoreError
+from dragoman.store import records as r
 from dragoman.store.outage import Outbox, deliver_left
-from dragoman.store.records import (
-    Batch,
-    Hit,
-    HostRecord,
-    Kin,
-    Lease,
-    Outcome,
-    Overview,
-    Owner,
-    SessionChange,
-    SessionFilter,
-    SessionRecord,
-    Snapshot,
-    Standing,
-    StoredCommand,
-    StoredEvent,
-)
 from dragoman.store.sqlite import events, inbox, owners, sessions
 from dragoman.store.sqlite.database import Database
 from dragoman.store.sqlite.events import last_position
@@ -109,34 +93,36 @@ class SqliteStore:
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────
 
-    async def create_session(self, record: SessionRecord) -> None:
+    async def create_session(self, record: r.SessionRecord) -> None:
         job = partial(sessions.create, record=record)
         await self._write(job, after=self._mirrored(Mirror.touch, record.id))
 
-    async def begin_session(self, record: SessionRecord, owner: Owner, *, seconds: float) -> Lease:
-        def begin(db: Database) -> Lease:
+    async def begin_session(
+        self, record: r.SessionRecord, owner: r.Owner, *, seconds: float
+    ) -> r.Lease:
+        def begin(db: Database) -> r.Lease:
             sessions.create(db, record)
             return owners.acquire(db, record.id, owner, seconds, gone=lambda _: None)
 
         return await self._write(begin, after=self._mirrored(Mirror.touch, record.id))
 
-    async def session(self, session_id: str) -> SessionRecord | None:
+    async def session(self, session_id: str) -> r.SessionRecord | None:
         return await self._read(lambda db: sessions.read(db, session_id))
 
-    async def sessions(self, wanted: SessionFilter) -> list[SessionRecord]:
+    async def sessions(self, wanted: r.SessionFilter) -> list[r.SessionRecord]:
         return await self._read(lambda db: sessions.listed(db, wanted))
 
-    async def kin(self) -> list[Kin]:
+    async def kin(self) -> list[r.Kin]:
         return await self._read(sessions.kin)
 
     async def size_of(self, session_id: str) -> int:
         return await self._read(lambda db: sessions.size(db, session_id))
 
-    async def change_session(self, session_id: str, change: SessionChange) -> SessionRecord:
+    async def change_session(self, session_id: str, change: r.SessionChange) -> r.SessionRecord:
         job = partial(sessions.change, session_id=session_id, changes=change)
         return await self._write(job, after=self._mirrored(Mirror.touch, session_id))
 
-    async def delete_session(self, session_id: str, lease: Lease | None = None) -> None:
+    async def delete_session(self, session_id: str, lease: r.Lease | None = None) -> None:
         """A long one is removed bit by bit, so that nobody else has to wait for it."""
         removed = self._mirrored(Mirror.remove, session_id)
         try:
@@ -163,7 +149,7 @@ class SqliteStore:
             freed += some
         return freed
 
-    def _delete(self, db: Database, session_id: str, lease: Lease | None) -> None:
+    def _delete(self, db: Database, session_id: str, lease: r.Lease | None) -> None:
         owners.delete(db, session_id, lease)
         if self._mirror is not None:
             # Before the commit: a crash may leave rows without a mirror, never the reverse.
@@ -171,7 +157,7 @@ class SqliteStore:
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
 
-    async def append(self, lease: Lease, batch: Batch) -> int:
+    async def append(self, lease: r.Lease, batch: r.Batch) -> int:
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         touch = None if self._mirror is None else self._mirror.touch
         touched = None if touch is None else partial(touch, lease.session_id, batch)
@@ -183,22 +169,22 @@ class SqliteStore:
 
     async def events(
         self, session_id: str, *, after: int = 0, limit: int = 1000
-    ) -> list[StoredEvent]:
+    ) -> list[r.StoredEvent]:
         return await self._read(lambda db: events.events(db, session_id, after, limit))
 
-    async def all_events(self, *, after: int = 0, limit: int = 1000) -> list[StoredEvent]:
+    async def all_events(self, *, after: int = 0, limit: int = 1000) -> list[r.StoredEvent]:
         return await self._read(lambda db: events.all_events(db, after, limit))
 
     async def last_position(self) -> int:
         return await self._read(last_position)
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
+    async def snapshot(self, session_id: str) -> r.Snapshot | None:
         return await self._read(lambda db: events.snapshot(db, session_id))
 
-    async def save_snapshot(self, lease: Lease, snapshot: Snapshot) -> None:
+    async def save_snapshot(self, lease: r.Lease, snapshot: r.Snapshot) -> None:
         await self._write(lambda db: events.save_snapshot(db, lease, snapshot))
 
-    async def copy_events(self, source: str, lease: Lease) -> int:
+    async def copy_events(self, source: str, lease: r.Lease) -> int:
         """Bit by bit, so that nobody else has to wait for it."""
         last = await self._write(partial(events.begin_copy, source=source, lease=lease))
         copy = {"source": source, "lease": lease, "last": last}
@@ -206,54 +192,56 @@ class SqliteStore:
         said = await self._write(partial(events.last_said, **copy))
         while said is not None:
             said = await self._in_turn(partial(events.copy_said, **copy, after=said))
-        return await self._finish(lease, SessionChange())
+        return await self._finish(lease, r.SessionChange())
 
-    async def fill(self, lease: Lease, batches: Iterable[Batch], change: SessionChange) -> int:
+    async def fill(
+        self, lease: r.Lease, batches: Iterable[r.Batch], change: r.SessionChange
+    ) -> int:
         for batch in batches:
             await self._in_turn(partial(events.add_hidden, lease=lease, batch=batch))
         return await self._finish(lease, change)
 
-    async def _finish(self, lease: Lease, change: SessionChange) -> int:
+    async def _finish(self, lease: r.Lease, change: r.SessionChange) -> int:
         job = partial(events.finish, lease=lease, change=change)
         return await self._write(job, after=self._mirrored(Mirror.touch, lease.session_id))
 
-    async def search(self, query: str, *, limit: int = 50) -> list[Hit]:
+    async def search(self, query: str, *, limit: int = 50) -> list[r.Hit]:
         return await self._read(lambda db: search(db, query, limit))
 
     # ── owners ────────────────────────────────────────────────────────────────────────────────
 
     async def acquire(
-        self, session_id: str, owner: Owner, *, seconds: float, gone: Callable[[Owner], bool | None]
-    ) -> Lease:
+        self, session_id: str, owner: r.Owner, *, seconds: float, gone: r.HasEnded
+    ) -> r.Lease:
         """`gone` is asked in the thread that writes."""
         job = partial(
             owners.acquire, session_id=session_id, owner=owner, seconds=seconds, gone=gone
         )
         return await self._write(job, after=self._mirrored(Mirror.check, session_id))
 
-    async def renew(self, owner: Owner, *, seconds: float) -> set[str]:
+    async def renew(self, owner: r.Owner, *, seconds: float) -> set[str]:
         return await self._write(lambda db: owners.renew(db, owner, seconds))
 
-    async def release(self, lease: Lease) -> None:
+    async def release(self, lease: r.Lease) -> None:
         await self._write(lambda db: owners.release(db, lease))
 
-    async def owner(self, session_id: str) -> Owner | None:
+    async def owner(self, session_id: str) -> r.Owner | None:
         return await self._read(lambda db: owners.owner_of(db, session_id))
 
-    async def owned(self) -> list[tuple[str, Owner]]:
+    async def owned(self) -> list[tuple[str, r.Owner]]:
         return await self._read(owners.owned)
 
-    async def standing(self, session_id: str) -> Standing:
-        def look(db: Database) -> Standing:
+    async def standing(self, session_id: str) -> r.Standing:
+        def look(db: Database) -> r.Standing:
             record, owner = sessions.read(db, session_id), owners.owner_of(db, session_id)
-            return Standing(record, owner, owners.hosts(db))
+            return r.Standing(record, owner, owners.hosts(db))
 
         return await self._read(look)
 
-    async def overview(self, wanted: SessionFilter) -> Overview:
-        def look(db: Database) -> Overview:
+    async def overview(self, wanted: r.SessionFilter) -> r.Overview:
+        def look(db: Database) -> r.Overview:
             position, found = last_position(db), sessions.listed(db, wanted)
-            return Overview(position, found, dict(owners.owned(db)), owners.hosts(db))
+            return r.Overview(position, found, dict(owners.owned(db)), owners.hosts(db))
 
         return await self._read(look)
 
@@ -262,10 +250,12 @@ class SqliteStore:
     async def send(self, session_id: str, body: bytes, *, to: str | None = None) -> int:
         return await self._write(lambda db: inbox.send(db, session_id, body, to))
 
-    async def calls(self, host_id: str) -> list[StoredCommand]:
+    async def calls(self, host_id: str) -> list[r.StoredCommand]:
         return await self._read(lambda db: inbox.calls(db, host_id))
 
-    async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[StoredCommand]:
+    async def take(
+        self, leases: Sequence[r.Lease], *, hinted: bool = False
+    ) -> list[r.StoredCommand]:
         wanted = await self._read(lambda db: inbox.waiting_for(db, leases))
         return await self._write(lambda db: inbox.take(db, wanted), wipes=True) if wanted else []
 
@@ -280,18 +270,18 @@ class SqliteStore:
         """Report what was done even when nothing can be written for long."""
         await self._write(lambda db: inbox.settle(db, command_id, body), lasting=True)
 
-    async def outcome(self, command_id: int) -> Outcome:
+    async def outcome(self, command_id: int) -> r.Outcome:
         return await self._read(lambda db: inbox.outcome(db, command_id))
 
     # ── hosts ─────────────────────────────────────────────────────────────────────────────────
 
-    async def announce(self, host: HostRecord, *, seconds: float) -> None:
+    async def announce(self, host: r.HostRecord, *, seconds: float) -> None:
         await self._write(lambda db: owners.announce(db, host, seconds))
 
     async def depart(self, host_id: str) -> None:
         await self._write(lambda db: owners.depart(db, host_id))
 
-    async def hosts(self) -> list[HostRecord]:
+    async def hosts(self) -> list[r.HostRecord]:
         return await self._read(owners.hosts)
 
     # ── news ──────────────────────────────────────────────────────────────────────────────────
