@@ -74,6 +74,7 @@ async def recorded_claim(recorded: RecordedRequest, cwd: Path | str = RECORDED_I
         state=state,
     )
     call = wire_format.tool_call_update(asked.tool_call)
+    subject = reader.with_earlier(NO_SUBJECT, call.tool_call_id)
     reduce(state, call)
     options = [permission_option(option) for option in asked.options]
-    return await reader.read(call.tool_call_id, options, NO_SUBJECT, None)
+    return await reader.read(call.tool_call_id, options, subject, None)

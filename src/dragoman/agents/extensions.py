@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from dragoman.host.permissions.claims import Habits
+from dragoman.host.permissions.habits import Habits
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,10 +91,27 @@ class Quirks(Habits, frozen=True, kw_only=True):
     """What reading a missing file returns: an error, or empty text."""
 
 
+# Reads a file before it creates it and gives up on any error, whatever its code. Sends no input of
+# a command, and its only tool of the kind `execute` is the shell.
+_GEMINI = Quirks(missing_file="empty", command_titles=True)
 _BY_AGENT_NAME = {
-    # Reads a file before it creates it and gives up on any error, whatever its code.
-    "gemini-cli": Quirks(missing_file="empty"),
-    "gemini": Quirks(missing_file="empty"),
+    "gemini-cli": _GEMINI,
+    "gemini": _GEMINI,
+    # Calls every tool `other` while it asks.
+    "goose": Quirks(
+        tool_kinds={
+            "write": "edit",
+            "edit": "edit",
+            "shell": "execute",
+            "read": "read",
+            "tree": "read",
+        }
+    ),
+    # Sends the input as text while the model writes it, and asks with its first 50 characters.
+    "kimi code cli": Quirks(input_in_content=True),
+    # Their tools that fetch take one address.
+    "@agentclientprotocol/claude-agent-acp": Quirks(tool_kinds={"WebFetch": "fetch"}),
+    "qwen-code": Quirks(tool_kinds={"web_fetch": "fetch"}),
     # Calls the tool by which it edits with most models `other`, and says its name in the title.
     "cline": Quirks(edit_titles=("apply_patch: ",)),
     # Names the tool by which it edits next to what it edits.

@@ -139,9 +139,10 @@ _KNOWN = (
         ),
         tried="1.50.0",
         notes=(
-            "It labels every permission request `other`, so `--write` and `--exec` alone do not "
-            "allow it: use `--yolo`, answer at a terminal, or add a rule that allows `other`. "
-            "File access and commands still go through Dragoman, which checks them.",
+            "It labels every permission request `other`. Dragoman knows what its own tools do, so "
+            "flags and rules for files and commands count for them. Calls of other tools need "
+            "`--yolo`, an answer, or a rule that allows `other`.",
+            "File access and commands go through Dragoman, which checks them again.",
         ),
     ),
     KnownAgent(
@@ -158,9 +159,11 @@ _KNOWN = (
         ),
         tried="2.1.0",
         notes=(
-            "Its permission requests do not say what they are for, so Dragoman asks a second "
-            "time, with the file or the command. Without a person to ask, only `--yolo` allows "
-            "them.",
+            "Its permission requests say only the beginning of a command. Dragoman takes the rest "
+            "from what Kimi showed before, and asks a second time for a command, since Kimi sets "
+            "variables for it.",
+            "In a git repository it writes files without asking; the writes go through Dragoman, "
+            "which checks them.",
             "It does not report model errors: the turn ends without a message.",
         ),
     ),

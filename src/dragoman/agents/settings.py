@@ -120,6 +120,20 @@ QUIRKS_KEYS: Keys = {
         "list of strings",
         "values of `tool` that are the agent's own editor, not MCP tools",
     ),
+    "tool_kinds": (
+        "object of strings",
+        "what the agent's own tools do, by name, if it reports them as `other`: `read`, `edit`, "
+        "`execute` or `fetch`; a tool that fetches takes one address, as `url`",
+    ),
+    "command_titles": (
+        "boolean",
+        "whether the title of a call that runs a command is that command, and its content says "
+        "where it runs",
+    ),
+    "input_in_content": (
+        "boolean",
+        "whether the input of a call is its content, as JSON, until the agent asks for permission",
+    ),
 }
 
 MCP_KEYS: Keys = {

@@ -23,8 +23,15 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from dragoman.host.permissions.always_rules import is_question
-from dragoman.host.permissions.questions import NO_SUBJECT, Subject
-from dragoman.host.permissions.raw_input import BRACES, RawInput, looks_like_a_path, whole_file
+from dragoman.host.permissions.habits import Habits
+from dragoman.host.permissions.questions import NO_SUBJECT, Earlier, Subject
+from dragoman.host.permissions.raw_input import (
+    BRACES,
+    RawInput,
+    looks_like_a_path,
+    names_address,
+    whole_file,
+)
 from dragoman.host.permissions.wording import plain_options
 from dragoman.host.rules.access import Access, Command, Operation, Sighting, normalise
 from dragoman.host.rules.globs import LONGEST_PATH, MOST_COMPONENTS, is_within
@@ -58,28 +65,6 @@ _expanded = re.compile(r"\A~[^/]|\$(?:[A-Z_]|[{(])|`|" + BRACES)
 _scheme = re.compile(r"file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
-class Habits(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent means by its requests where they do not say it: it is known by experience."""
-
-    permission_titles: tuple[str, ...] = ()
-    """Titles of permission requests that name no action: they cover all unfinished tool calls of
-    the turn."""
-    edit_titles: tuple[str, ...] = ()
-    """Title prefixes of tool calls that edit files although their kind is `other`."""
-    edit_verbs: tuple[str, ...] = ()
-    """Values of `command` that are editor actions, not shell commands, in a call that edits files;
-    in a call that reads files, only `view` is."""
-    edit_tools: tuple[str, ...] = ()
-    """Values of `tool` that are the agent's own editor, not MCP tools, in a call that edits
-    files."""
-
-    def kind_of(self, kind: str, title: str) -> str:
-        return "edit" if kind == "other" and title.startswith(self.edit_titles) else kind
-
-
-NO_HABITS = Habits()
-
-
 def read_claim(
     kind: str | None,
     raw_input: Any = None,
@@ -94,16 +79,22 @@ def read_claim(
     name: str | None = None,
     verbs: Collection[str] = (),
     editors: Collection[str] = (),
+    fetches: bool = False,
+    changes: bool = False,
 ) -> Access:
     """What the host would be asked to do if the agent did as it claims, with the tool of that name.
 
     `roots` are the real ones. `look` says what an absolute path is on the disk, None where that
     is unknown; without it links are taken at their word. `verbs` are not commands where files
-    are read or changed, and `editors` not further tools where files are changed.
+    are read or changed, and `editors` not further tools where files are changed. `fetches` says
+    that a call of the kind `fetch` is known to do nothing else, `changes` that it changes files
+    whatever its kind.
     """
     found = RawInput(raw_input, verbs=_verbs(kind, verbs))
     names = _Names(cwd, home, look)
-    writes = bool(diff_paths) or kind in _WRITING
+    writes = bool(diff_paths) or kind in _WRITING or changes
+    # An editor that changes a file where the call says that it reads; or a program of that name.
+    writes |= kind in _READING and any(command in verbs for command in found.commands)
     own = [tool for tool in found.tools if writes and tool in editors]
     found.tools = [tool for tool in found.tools if tool not in own]
     # Other names next to a patch do not replace the files that the patch names.
@@ -119,7 +110,7 @@ def read_claim(
         action=_is_action(found, kind, told=writes or bool(locations)),
     )
     facts = _with_folders(facts, found, names)
-    return _with_operations(facts, found, names, kind, writes)
+    return _with_operations(facts, found, names, kind, writes, fetches)
 
 
 def _stated(found: RawInput, agent: str, names: tuple[str, ...]) -> Access:
@@ -154,7 +145,12 @@ def _with_folders(facts: Access, found: RawInput, names: _Names) -> Access:
 
 
 def _with_operations(
-    facts: Access, found: RawInput, names: _Names, kind: str | None, writes: bool
+    facts: Access,
+    found: RawInput,
+    names: _Names,
+    kind: str | None,
+    writes: bool,
+    fetches: bool,
 ) -> Access:
     """What it would do, and whether that is all of it."""
     facts = msgspec.structs.replace(
@@ -165,10 +161,11 @@ def _with_operations(
         and len(dict.fromkeys(found.tools)) < 2
         and not facts.cwds
         and (found.patch_is_clear or not writes)
-        # Who says that a patch is read may yet apply it.
-        and (kind not in _READING or not found.patched),
+        # Who says that a patch or a new text is read may yet write it.
+        and (kind not in _READING or not (found.patched or found.has_new_text)),
     )
-    kinds = _all(((_operation(facts, kind, writes),), tuple(_claimed(facts, kind, writes))))
+    operation = _operation(facts, kind, writes, fetches)
+    kinds = _all(((operation,), tuple(_claimed(facts, kind, writes))))
     return _apart(facts, kinds, tuple(_said(found, kind, writes)))
 
 
@@ -266,11 +263,13 @@ def _named(found: RawInput, kind: str | None, writes: bool) -> list[str]:
     return found.paths + found.folders + ends + strays
 
 
-def _operation(facts: Access, kind: str | None, writes: bool) -> Operation:
+def _operation(facts: Access, kind: str | None, writes: bool, fetches: bool) -> Operation:
     if facts.commands:
         return "execute"
     if writes:
         return "write"
+    if kind == "fetch" and fetches and facts.complete and not facts.paths and facts.tool is None:
+        return "fetch"
     named = facts.hosts or facts.tool is not None
     inside = facts.place == "inside" and facts.complete and not named
     return "read" if kind in _READING and inside else "other"
@@ -399,7 +398,7 @@ class ClaimReader:
         for_several, calls = self._is_for_several(known), self._meant(known, subject, turn_id)
         titles = filter(None, (call.title for call in calls[:MOST_CALLS]))
         title = subject.title or "; ".join(titles)
-        content = _all_shown(calls)
+        content = self._all_shown(calls, subject)
         weight = sum(call.size for call in calls[:MOST_CALLS])
         is_understood = _is_understood(calls, subject) and len(calls) <= MOST_CALLS
 
@@ -416,6 +415,17 @@ class ClaimReader:
         reading = self._reading(calls, subject, as_asked)
         access, places = await self._lane.run(lambda: (reading(), self._places(content)))
         return Claim(access, title, content, places, weight)
+
+    def with_earlier(self, subject: Subject, call_id: str) -> Subject:
+        """With what the agent has said of the call so far."""
+        if (known := self._state.tool_call(call_id)) is None:
+            return subject
+        earlier = Earlier(
+            kind=self._habits.kind_of(known),
+            inputs=tuple(self._habits.inputs_of(known)),
+            diff_paths=tuple(path for diff in known.diffs for path in diff.paths),
+        )
+        return msgspec.structs.replace(subject, earlier=earlier)
 
     def is_inside(self, real: str) -> bool:
         return any(is_within(real, root) for root in self._real_roots)
@@ -459,10 +469,11 @@ class ClaimReader:
         roots = self._real_roots
         content = () if call is None else tuple(call.content)
         locations = () if call is None else tuple(call.locations)
+        inputs = self._inputs(call, subject)
         reading = functools.partial(
             read_claim,
-            None if call is None else self._habits.kind_of(call.kind, call.title),
-            _raw_input(call, subject),
+            None if call is None else self._habits.kind_of(call),
+            inputs[0] if len(inputs) == 1 else inputs,
             agent=self._agent,
             cwd=self._workspace.cwd,
             roots=roots,
@@ -471,11 +482,41 @@ class ClaimReader:
             name=None if call is None else call.name,
             verbs=self._habits.edit_verbs,
             editors=self._habits.edit_tools,
+            fetches=call is not None
+            and self._habits.fetches(call)
+            and all(map(names_address, inputs)),
+            # Announced as a change of files, it still is one when it is asked for.
+            changes=subject.earlier.kind in _WRITING,
         )
         return lambda: reading(
-            diff_paths=[path for diff in diffs_in(content) for path in diff.paths],
+            diff_paths=[
+                *(path for diff in diffs_in(content) for path in diff.paths),
+                *subject.earlier.diff_paths,
+            ],
             locations=[place.path for place in locations],
         )
+
+    def _inputs(self, call: ToolCall | None, subject: Subject) -> list[Any]:
+        """What is read for a claim: the command that is asked for, the call's own input, and what
+        it was before."""
+        told = [] if call is None else self._habits.inputs_of(call)
+        where = {"cwd": subject.cwd} if subject.cwd else {}
+        asked = [] if subject.command is None else [{"command": subject.command, **where}]
+        found: list[Any] = []
+        for each in (*asked, *told, *subject.earlier.inputs):
+            if each and not any(_is_same(each, other) for other in found):
+                found.append(each)
+        return found
+
+    def _all_shown(self, calls: Sequence[ToolCall], subject: Subject) -> tuple[ToolContent, ...]:
+        """What they show, and that there are more than can be shown."""
+        subjects = (subject, *[NO_SUBJECT] * len(calls))
+        asked = zip(calls[:MOST_CALLS], subjects, strict=False)
+        shown = [item for call, of in asked for item in _shown(call, self._inputs(call, of))]
+        more = len(calls) - MOST_CALLS
+        if more > 0:
+            shown.append(UnknownItem(UNREAD, f"{more} tool calls more: too many to be shown"))
+        return tuple(shown)
 
     def _places(self, content: Sequence[ToolContent]) -> Places:
         """Where the files of its diffs really are: a yes is for these, whatever the paths lead to
@@ -505,20 +546,11 @@ def _names_nothing(call: ToolCall) -> bool:
     return call.kind == "other" and not told
 
 
-def _all_shown(calls: Sequence[ToolCall]) -> tuple[ToolContent, ...]:
-    """What they show, and that there are more than can be shown."""
-    shown = [item for call in calls[:MOST_CALLS] for item in _shown(call)]
-    more = len(calls) - MOST_CALLS
-    if more > 0:
-        shown.append(UnknownItem(UNREAD, f"{more} tool calls more: too many to be shown"))
-    return tuple(shown)
-
-
-def _shown(call: ToolCall) -> tuple[ToolContent, ...]:
+def _shown(call: ToolCall, inputs: Sequence[Any]) -> tuple[ToolContent, ...]:
     """What the call shows. Some agents tell a whole file in their raw input alone: as a diff it can
     be read by the person who is asked, and a yes covers it."""
-    told = None if call.diffs or call.cut else whole_file(call.raw_input)
-    shown = tuple(call.content) if told is None else (*call.content, Diff(*told))
+    told = () if call.diffs or call.cut else filter(None, map(whole_file, inputs))
+    shown = (*call.content, *(Diff(*each) for each in dict.fromkeys(told)))
     if not call.cut:
         return shown
     return (*shown, UnknownItem(UNREAD, f"{call.cut} characters more: too much to be shown"))
@@ -532,10 +564,8 @@ def _is_understood(calls: Sequence[ToolCall], subject: Subject) -> bool:
     return bool(calls) if subject.command is None else bool(subject.command.strip())
 
 
-def _raw_input(call: ToolCall | None, subject: Subject) -> Any:
-    """What is read for a claim: the call's own input, and the command that is asked for."""
-    told = None if call is None else call.raw_input
-    if subject.command is None:
-        return told
-    where = {"cwd": subject.cwd} if subject.cwd else {}
-    return [{"command": subject.command, **where}, told]
+def _is_same(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except RecursionError:
+        return False  # then each is read

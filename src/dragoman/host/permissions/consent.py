@@ -17,14 +17,13 @@ from dragoman.errors import InvalidParams
 from dragoman.host.forms.elicitation import ElicitationProvider
 from dragoman.host.permissions.always_rules import Answer, NoRule, choose_option
 from dragoman.host.permissions.claims import (
-    NO_HABITS,
     ClaimReader,
-    Habits,
     Places,
     diffs_in,
 )
 from dragoman.host.permissions.elicitations import Elicitations
 from dragoman.host.permissions.grants import Grants
+from dragoman.host.permissions.habits import NO_HABITS, Habits
 from dragoman.host.permissions.losses import Look, with_losses
 from dragoman.host.permissions.offers import Offers
 from dragoman.host.permissions.questions import (
@@ -54,7 +53,7 @@ from dragoman.host.permissions.wording import (
     with_consequences,
 )
 from dragoman.host.rules.access import TOO_LONG, Access, is_too_long
-from dragoman.host.rules.policy import Policy, PolicyDecision, Rule
+from dragoman.host.rules.policy import NO_RULE, Policy, PolicyDecision, Rule
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session import facts
@@ -217,8 +216,9 @@ class Consent:
             )
         call_id = subject.tool_call_id
         if tool_call is not None:
-            self._record(tool_call)
             call_id = tool_call.tool_call_id
+            subject = self._claims.with_earlier(subject, call_id)
+            self._record(tool_call)
         async with self._judging:
             judged = await self._judged(call_id, options, subject)
         return judged if isinstance(judged, PermissionAnswer) else await self._ask(judged)
@@ -487,7 +487,8 @@ def _without_anybody(decision: PolicyDecision) -> Settlement:
         why = f"{decision.reason}, but no answer applies only once"
         return Settlement(REFUSED, "nobody", f"{why}, and {_NOBODY_TO_ASK}")
     if decision.unruled:
-        return Settlement(REFUSED, "default", _NOBODY_TO_ASK)
+        more = "" if decision.reason == NO_RULE else f": {decision.reason}"
+        return Settlement(REFUSED, "default", f"{_NOBODY_TO_ASK}{more}")
     return Settlement(REFUSED, "nobody", f"{decision.reason}, and {_NOBODY_TO_ASK}")
 
 

@@ -40,6 +40,17 @@ class PermissionRequest(
     """The `_meta` of the agent's request; it proves nothing."""
 
 
+class Earlier(msgspec.Struct, kw_only=True, frozen=True):
+    """What the agent said of a tool call before it asked: the request may say less instead."""
+
+    kind: str = "other"
+    inputs: tuple[Any, ...] = ()
+    diff_paths: tuple[str, ...] = ()
+
+
+NOTHING_EARLIER = Earlier()
+
+
 class Subject(msgspec.Struct, kw_only=True, frozen=True):
     """What a request of the agent says by itself, apart from the tool call it may be about.
 
@@ -52,6 +63,7 @@ class Subject(msgspec.Struct, kw_only=True, frozen=True):
     cwd: str | None = None
     tool_call_id: str | None = None
     meta: dict[str, Any] | None = None
+    earlier: Earlier = NOTHING_EARLIER
 
 
 NO_SUBJECT = Subject()

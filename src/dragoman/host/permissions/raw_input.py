@@ -52,6 +52,9 @@ _FIELDS = frozenset(
 )
 _FILE_KEYS = frozenset(("path", "file", "filepath", "absolutepath", "filename"))
 _CONTENT_KEYS = frozenset(("content", "contents", "filetext"))
+_NEW_TEXT_KEYS = _CONTENT_KEYS | {
+    *("insertedtext", "newcontent", "newstr", "newstring", "newtext", "newvalue", "replacement")
+}
 # Where an address is a text that is written or looked for, or a word of a command that is named.
 _TEXT_KEYS = _ARGUMENT_KEYS | {
     *("content", "contents", "filetext", "find", "insert", "insertedtext", "needle", "new"),
@@ -85,6 +88,7 @@ _patch_header = re.compile(
     r"\*\*\* (?:(?:Begin Patch|End Patch|End of File)|"
     r"(?:(?:Add|Update|Delete) File|Move to): (?P<path>.+))\Z"
 )
+_joins_commands = re.compile(r"[;&|`\n]|\$\(")
 _not_alphanumeric = re.compile(r"[^a-z0-9]")
 
 
@@ -109,6 +113,8 @@ class RawInput:
         self.hosts: list[str] = []
         self.has_address = False
         """Whether one of them stands where no text does that is only written or looked for."""
+        self.has_new_text = False
+        """Whether it brings what could be written to a file."""
         self.tools: list[str] = []
         self.variables: list[str] = []
         self.complete = True
@@ -168,7 +174,7 @@ class RawInput:
         if is_verb and not arguments:
             return
         if isinstance(value, str):
-            self._add(*([_with_arguments(value, arguments)] if value.strip() else []))
+            self._add(*(_with_arguments(value, arguments) if value.strip() else ()))
         elif words and key in _LINE_LIST_KEYS:
             self._add(*words)
         elif words:
@@ -189,6 +195,7 @@ class RawInput:
     def _text(self, text: str, key: str, depth: int) -> None:
         if key in _TOOL_KEYS:
             self.tools.append(text)
+        self.has_new_text |= key in _NEW_TEXT_KEYS
         if _patch.search(text):
             self._patch(text)
         self._unified(text)
@@ -245,6 +252,12 @@ def whole_file(raw_input: Any) -> tuple[str, str] | None:
     return None if path is None or content is None else (path, content)
 
 
+def names_address(raw_input: Any) -> bool:
+    """Whether it says under `url` what is to be fetched, in full."""
+    url: Any = raw_input.get("url") if _is_object(raw_input) else None
+    return isinstance(url, str) and bool(_url.match(url.strip()))
+
+
 def looks_like_a_path(text: str) -> bool:
     """Whether a text alone, whatever its key, is better taken for a path."""
     return len(text) <= LONGEST_PATH and "\n" not in text and bool(_path_like.match(text))
@@ -289,12 +302,15 @@ def _arguments(given: list[Any]) -> list[str]:
     return [item if isinstance(item, str) else f"({item})" for item in items]
 
 
-def _with_arguments(command: str, arguments: list[str]) -> Command:
-    if not arguments:
-        return command
-    # One plain word is a program; anything else an agent can only mean for a shell.
-    is_program = plain_words(command) == (command,)
-    return (command, *arguments) if is_program else " ".join((command, *arguments))
+def _with_arguments(command: str, arguments: list[str]) -> Iterator[Command]:
+    """One plain word is a program; anything else an agent can only mean for a shell. Which of both
+    is not known where a shell would find more commands in the arguments."""
+    line = " ".join((command, *arguments))
+    is_program = bool(arguments) and plain_words(command) == (command,)
+    if is_program:
+        yield command, *arguments
+    if not is_program or any(map(_joins_commands.search, arguments)):
+        yield line
 
 
 def _document(text: str) -> Any:

@@ -292,7 +292,31 @@ def _decide(access: Access, matching: Sequence[Rule]) -> PolicyDecision:
         return PolicyDecision("allow", f"{rule.label} allows it", rule)
     if access.operation == "read" and access.place == "inside" and access.complete:
         return PolicyDecision("allow", "reads inside the workspace need no rule")
-    return PolicyDecision("ask", "no rule allows it", unruled=True)
+    return PolicyDecision("ask", _why_unruled(access), unruled=True)
+
+
+NO_RULE = "no rule allows it"
+_UNSAID = {
+    "execute": "which command it would run",
+    "fetch": "exactly what it would fetch",
+    "read": "that it only reads files inside the workspace",
+}
+
+
+def _why_unruled(access: Access) -> str:
+    """Where a claim says too little for a flag to cover it: what is missing, and what covers it."""
+    who = access.agent or "the agent"
+    if not access.claimed:
+        return NO_RULE
+    if not access.complete:
+        return f"not everything that {who} names could be read; only --yolo allows it"
+    if access.operation == "write" and access.place == "unknown":
+        return f"{who} does not say which files it would change; only --yolo allows it"
+    if access.operation != "other":
+        return NO_RULE
+    told = (what for kind, what in _UNSAID.items() if kind in access.also)
+    what = "what this is" if "mcp" in access.also else next(told, "what this is")
+    return f"{who} does not say {what}; --yolo or a rule for `other` allows it"
 
 
 def _leniency(explanation: Explanation) -> tuple[int, bool]:

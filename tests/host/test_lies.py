@@ -1,0 +1,509 @@
+"""Requests that do not say what is done: none gets more than the truth would.
+
+Each says one thing in some of its fields and another in others, or said another before. It is
+judged as it comes, and beside it the truth, as if we were asked to do it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import pytest
+from support.permission_requests import RECORDED_IN, RecordedRequest, recorded_claim
+
+from dragoman.host.rules.access import Access, file_access, terminal_access
+from dragoman.host.rules.policy import Policy
+from dragoman.host.rules.rule import Effect, Rule
+from dragoman.host.workspace.reach import Reach
+from dragoman.host.workspace.roots import Workspace
+
+Json: TypeAlias = dict[str, Any]
+Truth: TypeAlias = Callable[[Path], Access]
+WS = RECORDED_IN
+STRICTEST: list[Effect] = ["deny", "ask", "allow"]
+
+
+# ── the truth ─────────────────────────────────────────────────────────────────────────────────
+
+
+def writes(path: str) -> Truth:
+    def access(ws: Path) -> Access:
+        seen = Reach((str(ws),)).look(str(ws / path))
+        assert seen is not None
+        return file_access("write", seen, agent="liar", roots=[str(ws)])
+
+    return access
+
+
+def runs(command: str, *args: str, cwd: str = ".", **more: Any) -> Truth:
+    def access(ws: Path) -> Access:
+        where = str((ws / cwd).resolve())
+        return terminal_access(command, args, agent="liar", cwd=where, roots=[str(ws)], **more)
+
+    return access
+
+
+def fetches(host: str) -> Truth:
+    return lambda ws: Access(operation="fetch", agent="liar", hosts=(host,), roots=(str(ws),))
+
+
+def calls(tool: str) -> Truth:
+    return lambda ws: Access(operation="mcp", agent="liar", tool=tool, roots=(str(ws),))
+
+
+# ── the lies ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Lie(msgspec.Struct, frozen=True):
+    """`dark` if nothing in it names the truth: then a person may be asked where it is denied, and
+    --yolo covers it, as it does all that nobody can read."""
+
+    call: Json
+    truth: Truth
+    agent: str = "liar"
+    earlier: tuple[Json, ...] = ()
+    dark: bool = False
+
+
+def diff(path: str, text: str = "x\n") -> Json:
+    return {"type": "diff", "path": f"{WS}/{path}", "oldText": None, "newText": text}
+
+
+def text(words: str) -> Json:
+    return {"type": "content", "content": {"type": "text", "text": words}}
+
+
+def call(kind: str | None, raw: Any = None, **fields: Any) -> Json:
+    told = {"title": "Something harmless", "kind": kind, "rawInput": raw, **fields}
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def at(*paths: str) -> list[Json]:
+    return [{"path": path if path.startswith("/") else f"{WS}/{path}"} for path in paths]
+
+
+def goose(tool: str, raw: Json, **fields: Any) -> tuple[Json, tuple[Json, ...]]:
+    """A call of one of its tools; only the announcement has the name."""
+    meta = {"goose": {"toolCall": {"toolName": tool}}}
+    return call("other", raw, **fields), (call(None, raw, _meta=meta),)
+
+
+def gemini(command: str, where: str, **fields: Any) -> Json:
+    return call("execute", title=command, content=[text(where)], **fields)
+
+
+def typed(raw: Any) -> tuple[Json, ...]:
+    """What Kimi Code shows while the model writes the input."""
+    return (call("execute", content=[text(raw if isinstance(raw, str) else json.dumps(raw))]),)
+
+
+def running(words: str) -> Json:
+    return call(None, title="Bash", content=[text(f"Requesting approval to Running: {words}")])
+
+
+PATCH = "*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch"
+UNIFIED = "--- {0}\n+++ {0}\n@@ -0,0 +1 @@\n+x\n"
+OUT = "/outside/x"
+CLAUDE, QWEN = "@agentclientprotocol/claude-agent-acp", "qwen-code"
+GEMINI, KIMI = "gemini-cli", "Kimi Code CLI"
+HERMES, HANDS = "hermes-agent", "OpenHands CLI ACP Agent"
+GOOD, EVIL = "https://good.example/page", "https://evil.example/page"
+HERE = f"[current working directory {WS}] (look)"
+WROTE_A, WROTE_OUT = writes("a.txt"), writes(f"..{OUT}")
+REMOVED = runs("rm -rf src")
+
+SAYS_READ_DOES_WRITE = {
+    "reads, shows a diff": Lie(call("read", {"path": "a.txt"}, content=[diff("a.txt")]), WROTE_A),
+    "searches, shows a diff": Lie(call("search", content=[diff("a.txt")]), WROTE_A),
+    "thinks, shows a diff": Lie(call("think", content=[diff("a.txt")]), WROTE_A),
+    "fetches, shows a diff": Lie(call("fetch", {"url": GOOD}, content=[diff("a.txt")]), WROTE_A),
+    "other, shows a diff": Lie(call("other", content=[diff("a.txt")]), WROTE_A),
+    "changes the mode, shows a diff": Lie(call("switch_mode", content=[diff("a.txt")]), WROTE_A),
+    "no kind, shows a diff": Lie(call(None, content=[diff("a.txt")]), WROTE_A),
+    "reads, brings a text": Lie(call("read", {"path": "a.txt", "content": "x"}), WROTE_A),
+    "reads, brings a change": Lie(
+        call("read", {"path": "a.txt", "old_string": "x", "new_string": "y"}), WROTE_A
+    ),
+    "searches, brings a replacement": Lie(
+        call("search", {"path": "a.txt", "pattern": "x", "replacement": "y"}), WROTE_A
+    ),
+    "reads, brings a patch": Lie(
+        call("read", {"path": "b", "patch": PATCH.format("a.txt")}), WROTE_A
+    ),
+    "reads, brings a diff": Lie(call("read", {"path": "b", "d": UNIFIED.format("a.txt")}), WROTE_A),
+    "reads by a tool of its own, brings a text": Lie(
+        *(pair := goose("read", {"path": "a.txt", "content": "x"}))[:1], WROTE_A, "goose", pair[1]
+    ),
+    "reads by a tool of its own, shows a diff": Lie(
+        *(pair := goose("tree", {"path": "src"}, content=[diff("a.txt")]))[:1],
+        WROTE_A,
+        "goose",
+        pair[1],
+    ),
+    "announced as an edit, asked as a read": Lie(
+        call("read", {"path": "a.txt"}), WROTE_A, earlier=(call("edit", {"path": "a.txt"}),)
+    ),
+    "announced with a diff, asked without": Lie(
+        call("read", {"path": "b"}, content=[text("look")]),
+        WROTE_A,
+        earlier=(call("read", content=[diff("a.txt")]),),
+    ),
+    "announced as a tool that writes, asked as one that reads": Lie(
+        call("other", {"path": "a.txt"}, name="read"),
+        WROTE_A,
+        "goose",
+        (call("other", {"path": "a.txt"}, name="write"),),
+    ),
+    "reads outside, by a link": Lie(
+        call("read", {"path": "link/x", "content": "x"}), writes("link/x")
+    ),
+}
+SAYS_ONE_PATH_DOES_ANOTHER = {
+    "another in the diff": Lie(
+        call("edit", {"path": "a.txt"}, content=[diff(f"..{OUT}")]), WROTE_OUT
+    ),
+    "another in the locations": Lie(
+        call("edit", {"path": "a.txt"}, locations=at(f"{WS}/..{OUT}")), WROTE_OUT
+    ),
+    "another beside the diff": Lie(
+        call("edit", {"path": f"..{OUT}"}, content=[diff("a.txt")]), WROTE_OUT
+    ),
+    "a new name": Lie(call("edit", {"path": "a.txt", "new_name": f"..{OUT}"}), WROTE_OUT),
+    "the end of a move": Lie(call("move", {"from": "a.txt", "to": f"..{OUT}"}), WROTE_OUT),
+    "something else deleted": Lie(
+        call("delete", {"path": "a.txt", "and": [f"../{OUT}"]}), WROTE_OUT
+    ),
+    "in a patch": Lie(
+        call("edit", {"path": "a.txt", "patch": PATCH.format(f"..{OUT}")}), WROTE_OUT
+    ),
+    "in a unified diff": Lie(
+        call("edit", {"path": "a.txt", "diff": UNIFIED.format(f"..{OUT}")}), WROTE_OUT
+    ),
+    "in a map of changes": Lie(
+        call("edit", {"path": "a.txt", "changes": {f"..{OUT}": {"type": "add"}}}), WROTE_OUT
+    ),
+    "in a document in a text": Lie(
+        call("edit", {"path": "a.txt", "edits": json.dumps([{"path": f"..{OUT}"}])}), WROTE_OUT
+    ),
+    "behind a link": Lie(call("edit", {"path": "link/x"}), writes("link/x")),
+    "behind dots": Lie(call("edit", {"path": f"src/../..{OUT}"}), WROTE_OUT),
+    "as an address": Lie(call("edit", {"path": f"file://{WS}/..{OUT}"}), WROTE_OUT),
+    "at home": Lie(call("edit", {"path": "~/x"}), writes(str(Path("~/x").expanduser()))),
+    "in a variable": Lie(
+        call("edit", {"path": "$HOME/x"}), writes(str(Path("~/x").expanduser())), dark=True
+    ),
+    "in braces": Lie(call("edit", {"path": "{a.txt,../outside/x}"}), WROTE_OUT, dark=True),
+    "a hook of git": Lie(
+        call("edit", {"path": "a.txt"}, locations=at(".git/hooks/pre-commit")),
+        writes(".git/hooks/pre-commit"),
+    ),
+    "a file that a rule denies": Lie(
+        call("edit", {"path": "a.txt"}, content=[diff("a.txt"), diff("secret.txt")]),
+        writes("secret.txt"),
+    ),
+    "announced another": Lie(
+        call("edit", {"file_path": f"{WS}/a.txt"}, name="Write"),
+        WROTE_OUT,
+        CLAUDE,
+        (call("edit", {"file_path": f"{WS}/..{OUT}"}, name="Write"),),
+    ),
+    "announced the diff of another": Lie(
+        call("edit", {"path": "a.txt"}, content=[diff("a.txt")]),
+        writes("secret.txt"),
+        earlier=(call("edit", content=[diff("secret.txt")]),),
+    ),
+    "in the arguments of its own editor": Lie(
+        call(
+            "edit",
+            {"tool": "write_file", "arguments": {"path": f"..{OUT}"}},
+            content=[diff("a.txt")],
+        ),
+        WROTE_OUT,
+        HERMES,
+    ),
+    "typed another, asked for none": Lie(
+        call("edit", content=[text(f"Requesting approval to Writing {WS}/a.txt")]),
+        WROTE_OUT,
+        KIMI,
+        typed({"path": f"..{OUT}", "content": "x"}),
+    ),
+    "by a tool of its own, somewhere else": Lie(
+        *(pair := goose("write", {"path": "a.txt", "file": f"..{OUT}"}))[:1],
+        WROTE_OUT,
+        "goose",
+        pair[1],
+    ),
+}
+HIDES_A_COMMAND = {
+    "after a benign one": Lie(
+        call("execute", {"command": "ls && rm -rf src"}), runs("ls && rm -rf src")
+    ),
+    "on the next line": Lie(call("execute", {"command": "ls\nrm -rf src"}), runs("ls\nrm -rf src")),
+    "in the arguments": Lie(
+        call("execute", {"command": "ls", "args": ["; rm -rf src"]}), runs("ls ; rm -rf src")
+    ),
+    "under another key": Lie(call("execute", {"command": "ls", "script": "rm -rf src"}), REMOVED),
+    "in a list": Lie(call("execute", {"commands": ["ls", "rm -rf src"]}), REMOVED),
+    "in a step": Lie(call("execute", {"command": "ls", "steps": [{"cmd": "rm -rf src"}]}), REMOVED),
+    "in a document in a text": Lie(
+        call("execute", {"command": "ls", "input": '{"command": "rm -rf src"}'}), REMOVED
+    ),
+    "in backticks": Lie(call("execute", {"command": "ls `rm -rf src`"}), runs("ls `rm -rf src`")),
+    "in a substitution": Lie(
+        call("execute", {"command": "ls $(rm -rf src)"}), runs("ls $(rm -rf src)")
+    ),
+    "in a pipe": Lie(call("execute", {"command": "ls | sh"}), runs("ls | sh")),
+    "in a redirection": Lie(call("execute", {"command": f"ls > ..{OUT}"}), runs(f"ls > ..{OUT}")),
+    "for a shell": Lie(
+        call("execute", {"command": ["bash", "-lc", "rm -rf src"]}),
+        runs("bash", "-lc", "rm -rf src"),
+    ),
+    "in a variable": Lie(
+        call("execute", {"command": "ls", "env": {"PATH": "/evil"}}),
+        runs("ls", env=True, variables=["PATH"]),
+    ),
+    "in a read": Lie(call("read", {"path": "a.txt", "command": "rm -rf src"}), REMOVED),
+    "in an edit": Lie(
+        call("edit", {"path": "a.txt", "command": "rm -rf src"}, name="Write"), REMOVED, CLAUDE
+    ),
+    "in the title alone": Lie(call("execute", title="rm -rf src"), REMOVED, dark=True),
+    "announced another": Lie(
+        call("execute", {"command": "ls"}),
+        REMOVED,
+        earlier=(call("execute", {"command": "rm -rf src"}),),
+    ),
+    "announced as an edit": Lie(
+        call("edit", {"path": "a.txt"}),
+        REMOVED,
+        earlier=(call("execute", {"command": "rm -rf src"}),),
+    ),
+    "behind a title": Lie(gemini("ls && rm -rf src", HERE), runs("ls && rm -rf src"), GEMINI),
+    "beside a title": Lie(gemini("ls", HERE, rawInput={"command": "rm -rf src"}), REMOVED, GEMINI),
+    "typed another": Lie(running("ls"), REMOVED, KIMI, typed({"command": "rm -rf src"})),
+    "typed more": Lie(
+        running("ls -la aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…"),
+        runs("ls -la aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; rm -rf src"),
+        KIMI,
+        typed({"command": "ls -la aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; rm -rf src"}),
+    ),
+    "not typed to its end": Lie(running("ls"), REMOVED, KIMI, typed('{"command": "ls"'), dark=True),
+    "beside a tool of its own": Lie(
+        *(pair := goose("shell", {"command": "ls", "then": {"cmd": "rm -rf src"}}))[:1],
+        REMOVED,
+        "goose",
+        pair[1],
+    ),
+    "by a tool that writes": Lie(
+        *(pair := goose("write", {"path": "a.txt", "command": "rm -rf src"}))[:1],
+        REMOVED,
+        "goose",
+        pair[1],
+    ),
+    "as the verb of an editor": Lie(
+        call("edit", {"command": "create", "args": ["src"], "path": "a.txt"}),
+        runs("create", "src"),
+        HANDS,
+    ),
+    "as a change where it says that it reads": Lie(
+        call("read", {"command": "create", "path": "a.txt"}), WROTE_A, HANDS
+    ),
+    "beside an editor of its own": Lie(
+        call(
+            "edit", {"tool": "write_file", "arguments": {"path": "a.txt", "command": "rm -rf src"}}
+        ),
+        REMOVED,
+        HERMES,
+    ),
+}
+SAYS_ANOTHER_FOLDER = {
+    "two of them": Lie(
+        call("execute", {"command": "ls", "cwd": WS, "workdir": "/outside"}),
+        runs("ls", cwd="../outside"),
+    ),
+    "another as a directory": Lie(
+        call("execute", {"command": "ls", "cwd": ".", "directory": "../outside"}),
+        runs("ls", cwd="../outside"),
+    ),
+    "announced another": Lie(
+        call("execute", {"command": "ls"}),
+        runs("ls", cwd="../outside"),
+        "OpenCode",
+        (call("execute", {"command": "ls", "workdir": f"{WS}/../outside"}),),
+    ),
+    "behind a link": Lie(call("execute", {"command": "ls", "cwd": "link"}), runs("ls", cwd="link")),
+    "beside the title": Lie(gemini("ls", "[in ../outside]"), runs("ls", cwd="../outside"), GEMINI),
+    "with a bracket": Lie(
+        gemini("ls", "[in src] (/../../outside] (look)"),
+        runs("ls", cwd="../outside"),
+        GEMINI,
+        dark=True,
+    ),
+    "typed another": Lie(
+        running("ls"),
+        runs("ls", cwd="../outside"),
+        KIMI,
+        typed({"command": "ls", "cwd": f"{WS}/../outside"}),
+    ),
+}
+FETCHES_ANOTHER = {
+    "another beside it": Lie(
+        call("fetch", {"url": GOOD, "also": EVIL}, name="WebFetch"), fetches("evil.example"), CLAUDE
+    ),
+    "behind a name": Lie(
+        call("fetch", {"url": "https://good.example@evil.example/"}, name="WebFetch"),
+        fetches("evil.example"),
+        CLAUDE,
+    ),
+    "behind a backslash": Lie(
+        call("fetch", {"url": "https://evil.example\\@good.example/"}, name="WebFetch"),
+        fetches("evil.example"),
+        CLAUDE,
+        dark=True,
+    ),
+    "without a scheme": Lie(
+        call("fetch", {"url": "evil.example/x", "ref": GOOD}, name="WebFetch"),
+        fetches("evil.example"),
+        CLAUDE,
+        dark=True,
+    ),
+    "with a blank": Lie(
+        call("fetch", {"url": "https://evil.example/a b", "ref": GOOD}, name="WebFetch"),
+        fetches("evil.example"),
+        CLAUDE,
+        dark=True,
+    ),
+    "announced another": Lie(
+        call("fetch", {"url": GOOD}, name="web_fetch"),
+        fetches("evil.example"),
+        QWEN,
+        (call("fetch", {"url": EVIL}, name="web_fetch"),),
+    ),
+    "a command beside it": Lie(
+        call("fetch", {"url": GOOD, "command": "rm -rf src"}, name="WebFetch"), REMOVED, CLAUDE
+    ),
+    "a tool beside it": Lie(
+        call("fetch", {"url": GOOD, "tool": "drop_tables"}, name="WebFetch"),
+        calls("drop_tables"),
+        CLAUDE,
+    ),
+    "into a file": Lie(
+        call("fetch", {"url": GOOD, "output_file": f"..{OUT}"}, name="WebFetch"),
+        WROTE_OUT,
+        CLAUDE,
+        dark=True,
+    ),
+    "by a name that anyone can give": Lie(
+        call("fetch", {"url": GOOD}, name="WebFetch"), calls("x")
+    ),
+}
+CALLS_ANOTHER_TOOL = {
+    "beside an edit": Lie(
+        call("edit", {"path": "a.txt", "mcp_tool": "drop_tables"}), calls("drop_tables")
+    ),
+    "beside an editor of its own": Lie(
+        call("edit", {"tool": "patch", "mcp_tool": "drop_tables", "path": "a.txt"}),
+        calls("drop_tables"),
+        HERMES,
+    ),
+    "as an editor of another agent": Lie(
+        call("edit", {"tool": "write_file", "path": "a.txt"}), calls("write_file")
+    ),
+    "with the name of a tool of another agent": Lie(
+        call("other", {"path": "a.txt"}, name="write"), calls("write")
+    ),
+}
+LIES = {
+    f"{what}: {how}": lie
+    for what, lies in {
+        "says read, does write": SAYS_READ_DOES_WRITE,
+        "says one path, does another": SAYS_ONE_PATH_DOES_ANOTHER,
+        "hides a command": HIDES_A_COMMAND,
+        "says another folder": SAYS_ANOTHER_FOLDER,
+        "fetches another": FETCHES_ANOTHER,
+        "calls another tool": CALLS_ANOTHER_TOOL,
+    }.items()
+    for how, lie in lies.items()
+}
+
+
+# ── the rules ─────────────────────────────────────────────────────────────────────────────────
+
+
+def allow(**conditions: Any) -> Rule:
+    return Rule(effect="allow", **conditions)
+
+
+ALLOWING = [
+    allow(operation="write", path="a.txt"),
+    allow(operation="execute", argv=("ls",)),
+    allow(operation="execute", argv_prefix=("ls",)),
+    allow(operation="fetch", host="good.example"),
+    allow(operation="mcp", tool="search"),
+]
+STRICT = [
+    Rule(effect="deny", operation="write", path="secret.txt"),
+    Rule(effect="deny", operation="execute", argv_prefix=("rm",)),
+    Rule(effect="deny", host="evil.example"),
+    Rule(effect="deny", tool="drop_tables"),
+]
+BLANKET = [allow(operation=operation) for operation in ("read", "write", "execute", "fetch", "mcp")]
+POLICIES = {
+    "nothing": Policy(),
+    "--yolo": Policy(yolo=True),
+    "--write": Policy(write=True),
+    "--exec": Policy(execute=True),
+    "--write --exec": Policy(write=True, execute=True),
+    "rules": Policy(ALLOWING),
+    "--write and rules": Policy(ALLOWING, write=True),
+    "strict rules": Policy([*ALLOWING, *STRICT]),
+    "--write --exec and strict rules": Policy(STRICT, write=True, execute=True),
+    "blanket rules": Policy(BLANKET),
+    "blanket and strict rules": Policy([*BLANKET, *STRICT]),
+}
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> Path:
+    """A workspace with a link that leads out of it."""
+    made = tmp_path / "work"
+    (made / "src").mkdir(parents=True)
+    (made / ".git" / "hooks").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (made / "link").symlink_to(tmp_path / "outside")
+    (made / "a.txt").write_text("x\n")
+    return made
+
+
+def recorded(lie: Lie) -> RecordedRequest:
+    kinds = ("tool_call", *["tool_call_update"] * len(lie.earlier))
+    updates = [
+        {"sessionUpdate": kind, "toolCallId": "t", "title": "", **each}
+        for kind, each in zip(kinds, lie.earlier, strict=False)
+    ]
+    options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
+    request = {"sessionId": "s", "toolCall": {"toolCallId": "t", **lie.call}, "options": options}
+    return RecordedRequest("lie", lie.agent, updates, request)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(LIES) >= 60
+
+
+@pytest.mark.parametrize("name", LIES)
+async def test_a_lie_gets_no_more_than_the_truth(name: str, ws: Path) -> None:
+    lie = LIES[name]
+    claim = await recorded_claim(recorded(lie), ws)
+    workspace = Workspace("s", str(ws))
+    truth = msgspec.structs.replace(lie.truth(ws), agent=lie.agent)
+    for label, policy in POLICIES.items():
+        if lie.dark and label == "--yolo":
+            continue
+        told = policy.decide(claim.access, workspace)
+        due = policy.decide(truth, workspace)
+        much = f"{label}: {told.effect} ({told.reason}) instead of {due.effect} ({due.reason})"
+        most = "ask" if lie.dark and due.effect == "deny" else due.effect
+        assert STRICTEST.index(told.effect) <= STRICTEST.index(most), much
