@@ -68,5 +68,6 @@ def test_an_agent_of_the_settings_is_listed_with_what_is_known_of_it() -> None:
 
 
 def test_quirks_are_those_of_agents_that_are_known() -> None:
-    assert quirks_for("gemini-cli") == quirks_for("Gemini") == Quirks(missing_file="empty")
+    gemini = Quirks(missing_file="empty", command_titles=True)
+    assert quirks_for("gemini-cli") == quirks_for("Gemini") == gemini
     assert quirks_for("anything else") == Quirks()
