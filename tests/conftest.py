@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.bounded import bounded
+from support.own_time import run_in_own_time
 from support.warm import close_warm_command
 
 _TESTS = Path(__file__).parent
@@ -57,5 +58,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     test = bounded(pyfuncitem)
     if test is None:
         return None
-    asyncio.run(test)
+    if pyfuncitem.get_closest_marker("own_time"):
+        run_in_own_time(test)
+    else:
+        asyncio.run(test)
     return True

@@ -142,6 +142,7 @@ async def test_what_is_no_proper_request_has_its_status(
     assert response.json()["error"]["message"]
 
 
+@pytest.mark.own_time
 async def test_a_body_that_comes_slowly_but_steadily_is_taken() -> None:
     async def slowly() -> AsyncGenerator[bytes]:
         for letter in b'{"a":1}':

@@ -23,6 +23,7 @@ async def test_many_small_frames_count_for_more_than_their_bytes() -> None:
     await soon(tally.room(0.01))
 
 
+@pytest.mark.own_time
 async def test_a_large_frame_goes_in_pieces_that_each_make_room() -> None:
     tally = ConnectionTally(0)
     mailbox = Mailbox(tally)

@@ -202,6 +202,7 @@ async def test_history_behind_the_response_of_load_is_history_until_the_next_pro
         ]
 
 
+@pytest.mark.own_time
 async def test_history_that_comes_while_a_prompt_is_on_its_way_is_not_live(tmp_path: Path) -> None:
     """A prompt is what makes a session load after a restart, so it follows the response at once."""
     agent = RawAgent()

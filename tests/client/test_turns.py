@@ -606,6 +606,7 @@ async def test_an_agent_that_says_nothing_for_too_long_is_given_up(tmp_path: Pat
     assert len(heard.endings) == 1
 
 
+@pytest.mark.own_time
 async def test_progress_of_any_kind_keeps_a_turn_alive(tmp_path: Path) -> None:
     async def script(turn: AgentTurn) -> None:
         for number in range(8):

@@ -114,6 +114,7 @@ async def test_noise_is_skipped_and_a_broken_request_answered() -> None:
 # ── back-pressure ─────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.own_time
 async def test_a_client_that_does_not_read_holds_the_agent_back() -> None:
     large = note("x" * 64 * KIBIBYTE)
     async with by_hand() as (chain, first, agent):
@@ -274,6 +275,7 @@ async def test_the_last_words_of_the_agent_pass_the_proxy() -> None:
         assert isinstance(await chain.failure(spoke=True, printed=""), ConnectionClosed)
 
 
+@pytest.mark.own_time
 async def test_the_last_words_of_the_agent_pass_a_proxy_that_reads_late() -> None:
     async with by_hand() as (chain, first, agent):
         agent.write(note("last words"))
@@ -283,6 +285,7 @@ async def test_the_last_words_of_the_agent_pass_a_proxy_that_reads_late() -> Non
         assert b"last words" in await soon(chain.receive())
 
 
+@pytest.mark.own_time
 async def test_the_last_words_of_the_agent_pass_a_proxy_that_takes_its_time() -> None:
     async with by_hand() as (chain, first, agent):
         agent.write(*(note(number) for number in range(5)))
@@ -294,6 +297,7 @@ async def test_the_last_words_of_the_agent_pass_a_proxy_that_takes_its_time() ->
         await soon(until_end(chain, count=5))
 
 
+@pytest.mark.own_time
 async def test_the_last_answer_of_the_agent_passes_a_proxy_that_thinks_about_it() -> None:
     async with by_hand() as (chain, first, agent):
         chain.send(b'{"id":"c","method":"ask"}\n')

@@ -245,6 +245,7 @@ async def test_what_another_process_renames_and_deletes_is_told_too(tmp_path: Pa
             assert (await _next_of(events, "deleted")).json == {"sessionId": session_id}
 
 
+@pytest.mark.own_time
 async def test_several_sources_are_told_as_they_come_and_all_of_them_end() -> None:
     ended: list[str] = []
 
