@@ -20,7 +20,17 @@ from pathlib import Path
 import msgspec
 
 from dragoman.data_directory import make_private
-from dragoman.errors import DragomanError, StoreAway, StoreCorrupt, StoreError, StoreFull
+from dragoman.errors import (
+    DragomanError,
+    LeaseLost,
+    RowRefused,
+    SequenceGap,
+    StoreAway,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    UnknownSession,
+)
 from dragoman.store.earlier_format import CAMEL_CASE, current_event
 from dragoman.store.records import Batch, Lease
 from dragoman.store.sqlite.database import Database, prepare
@@ -28,6 +38,8 @@ from dragoman.store.store_limits import StoreLimits
 
 logger = logging.getLogger("dragoman.store")
 
+REFUSALS: tuple[type[DragomanError], ...] = (LeaseLost, UnknownSession, SequenceGap, RowRefused)
+"""What says that a batch can never be written, however long one waits."""
 _DELAYED = (
     "running turns continue, but are stored and shown only once it is back; nothing new starts "
     "until then"

@@ -22,14 +22,11 @@ from psycopg.rows import TupleRow
 
 from dragoman.errors import (
     DragomanError,
-    LeaseLost,
     RowRefused,
-    SequenceGap,
     StoreAway,
     StoreError,
-    UnknownSession,
 )
-from dragoman.store.outage import Outage, Outbox
+from dragoman.store.outage import REFUSALS, Outage, Outbox
 from dragoman.store.postgres.database import (
     BLOCKED,
     LOCK_SECONDS,
@@ -131,7 +128,7 @@ class StoreWriter:
             self.submit(append)
         results = await asyncio.gather(*(each.future for each in appends), return_exceptions=True)
         for result in results:
-            if isinstance(result, BaseException) and not isinstance(result, _REFUSALS):
+            if isinstance(result, BaseException) and not isinstance(result, REFUSALS):
                 raise result
         if any(append.is_stuck for append in appends):
             reason = "events kept while the database was unavailable could not be set aside"
@@ -315,7 +312,7 @@ class StoreWriter:
     ) -> None:
         refused: dict[Lease, list[tuple[Append, DragomanError]]] = {}
         for append, result in zip(appends, results, strict=True):
-            if isinstance(result, _REFUSALS):
+            if isinstance(result, REFUSALS):
                 refused.setdefault(append.sent.lease, []).append((append, result))
                 continue
             # Not by us, and so it stays for the next process.
@@ -394,10 +391,6 @@ class StoreWriter:
         self._waiting = deque(job for job in self._waiting if id(job) not in gone)
         for job in jobs:
             settle(job, copy(error))
-
-
-_REFUSALS: tuple[type[DragomanError], ...] = (LeaseLost, UnknownSession, SequenceGap, RowRefused)
-"""What says that a batch can never be delivered."""
 
 
 async def _asked(plan: Plan[T], db: Database) -> tuple[str, T, Sequence[Statement]]:

@@ -23,15 +23,10 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import msgspec
 
 from dragoman.errors import (
-    DragomanError,
-    LeaseLost,
-    RowRefused,
-    SequenceGap,
     StoreAway,
     StoreError,
-    UnknownSession,
 )
-from dragoman.store.outage import Outage, Outbox
+from dragoman.store.outage import REFUSALS, Outage, Outbox
 from dragoman.store.records import Batch, Lease
 from dragoman.store.sqlite.database import Database, is_locked
 from dragoman.store.sqlite.events import append_all, off_record
@@ -154,7 +149,7 @@ class StoreWriter:
             self.submit(append)
         results = await asyncio.gather(*(each.future for each in appends), return_exceptions=True)
         for result in results:
-            if isinstance(result, BaseException) and not isinstance(result, _REFUSALS):
+            if isinstance(result, BaseException) and not isinstance(result, REFUSALS):
                 raise result
         if self._must_stay:
             reason = "events kept while the store was not writable could not be set aside"
@@ -371,7 +366,7 @@ class StoreWriter:
 
     def _follow_up(self, settled: list[Settled]) -> None:
         for job, result in settled:
-            if isinstance(result, _REFUSALS) and isinstance(job, Append) and job.kept:
+            if isinstance(result, REFUSALS) and isinstance(job, Append) and job.kept:
                 self._set_aside(job)
             if isinstance(result, BaseException):
                 continue
@@ -443,7 +438,3 @@ def _run(db: Database, unit: Sequence[AnyJob]) -> Sequence[Any]:
     if appends:
         return append_all(db, appends)
     return [job.run(db) for job in unit if isinstance(job, WriteJob)]
-
-
-_REFUSALS: tuple[type[DragomanError], ...] = (LeaseLost, UnknownSession, SequenceGap, RowRefused)
-"""What says that a batch can never be written."""
