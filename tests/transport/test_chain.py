@@ -312,10 +312,8 @@ async def test_the_last_answer_of_the_agent_passes_a_proxy_that_thinks_about_it(
         assert await soon(chain.receive()) == b""
 
 
-async def test_a_proxy_that_never_passes_the_last_words_on_does_not_keep_the_chain(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("dragoman.transport.proxy_chain._LAST_WORDS_SECONDS", 0.5)
+@pytest.mark.own_time
+async def test_a_proxy_that_never_passes_the_last_words_on_does_not_keep_the_chain() -> None:
     async with by_hand() as (chain, _, agent):
         agent.write(note("never read"))
         await agent.end()
