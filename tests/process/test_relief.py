@@ -18,6 +18,7 @@ from dragoman.process import helper_watch, process_tree
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment needs Linux")
 
 SUPERIOR = Path(__file__).parent / "programs" / "superior.py"
+LONE_WARDEN = SUPERIOR.with_name("lone_warden.py")
 
 
 class Superior:
@@ -117,3 +118,15 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> set[int]:
 
     monkeypatch.setattr(process_tree, "send", send)
     return signalled
+
+
+@pytest.mark.parametrize("condition", ["whole", "starved"])
+def test_a_warden_without_a_host_ends_a_helper_that_hangs(condition: str) -> None:
+    """One that can open nothing cannot look around, but knows its own children."""
+    command = [sys.executable, LONE_WARDEN, condition]
+    with subprocess.Popen(command, start_new_session=True) as warden:
+        try:
+            assert warden.wait(60) == 0
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(warden.pid, signal.SIGKILL)
