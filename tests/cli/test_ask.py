@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from dragoman.cli.ask.asker import TerminalAsker, Tty
+from dragoman.cli.ask.asker import Choice, TerminalAsker, Tty
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import Style
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions.questions import PermissionRequest
 from dragoman.session.content import Diff
-from dragoman.session.facts import PermissionOption
+from dragoman.session.facts import PermissionOffer, PermissionOption
 
 
 class Typist(Tty):
@@ -97,7 +97,8 @@ async def permitted(typist: Typist, *kinds: str) -> str | None:
         operation="execute",
         options=[PermissionOption(f"id-{kind}", kind, kind) for kind in kinds],
     )
-    return await asker(typist).request_permission(request)
+    choice = await asker(typist).request_permission(request)
+    return None if choice is None else choice.option_id
 
 
 async def test_a_number_means_the_option_that_is_shown_with_it() -> None:
@@ -127,7 +128,7 @@ async def test_v_shows_all_of_what_was_too_long_before_it_is_answered() -> None:
         options=[PermissionOption("yes", "Yes", "allow_once")],
     )
     typist = Typist("v", "w", "1")
-    assert await asker(typist).request_permission(request) == "yes"
+    assert await asker(typist).request_permission(request) == Choice("yes")
     before, after = typist.written.split("choose 1-1, v to show everything: v\n")
     assert "+line 79" in before
     assert "line 40" not in before
@@ -140,3 +141,66 @@ async def test_what_fits_has_no_more_to_show() -> None:
     typist = Typist("v", "1")
     assert await permitted(typist, "allow_once") == "id-allow_once"
     assert typist.written.endswith("choose 1-1: v\nexpected a number from 1 to 1\nchoose 1-1: 1\n")
+
+
+# ── more than once ────────────────────────────────────────────────────────────────────────────
+
+
+def offer(breadth: str, scope: str, subject: str, *, confirm: bool = False) -> PermissionOffer:
+    how_long = {"session": "in this session", "project": "in this project"}[scope]
+    words = f"Allow {subject} {how_long}"
+    return PermissionOffer(f"{breadth}:{scope}", breadth, scope, subject, words, "", confirm)
+
+
+OFFERS = [
+    offer("this", "session", "this command"),
+    offer("this", "project", "this command"),
+    offer("program", "session", "“make …”"),
+]
+
+
+async def offered(typist: Typist, offers: list[PermissionOffer], **more: Any) -> Choice | None:
+    request = PermissionRequest(
+        request_id="p",
+        session_id="s",
+        agent="goose",
+        operation="execute",
+        argv=["make", "test"],
+        options=[PermissionOption("yes", "Yes", "allow_once")],
+        offers=offers,
+        **more,
+    )
+    return await asker(typist).request_permission(request)
+
+
+async def test_m_asks_what_to_allow_and_for_how_long() -> None:
+    typist = Typist("m", "1", "2")
+    assert await offered(typist, OFFERS) == Choice("this:project")
+    assert typist.written.count("make test") == 1
+    assert typist.written.endswith(
+        "  1. Allow once\n     the agent calls this “Yes”\n  m. Allow more than this once …\n"
+        "choose 1-1: m\n"
+        "  1. this command\n  2. “make …”\nwhat? 1-2, Enter to go back: 1\n"
+        "  1. in this session\n  2. in this project\nhow long? 1-2, Enter to go back: 2\n"
+    )
+    assert await offered(Typist("m", "2", "1"), OFFERS) == Choice("program:session")
+
+
+async def test_one_can_go_back_from_what_is_offered() -> None:
+    assert await offered(Typist("m", "", "1"), OFFERS) == Choice("yes")
+    assert await offered(Typist("m", "9", "1", "", "1"), OFFERS) == Choice("yes")
+
+
+async def test_a_dangerous_command_is_marked_and_has_to_be_said_twice() -> None:
+    offers = [offer("this", "project", "this command", confirm=True)]
+    typist = Typist("m", "1", "1", "y", "m", "1", "1", "yes")
+    choice = await offered(typist, offers, danger="rm deletes folders")
+    assert choice == Choice("this:project", confirmed=True)
+    assert typist.written.count("  ! rm deletes folders\n") == 1
+    assert typist.written.count("type yes to allow it from now on: ") == 2
+
+
+async def test_without_offers_m_is_no_answer() -> None:
+    typist = Typist("m", "1")
+    assert await offered(typist, []) == Choice("yes")
+    assert "expected a number from 1 to 1\n" in typist.written

@@ -13,6 +13,7 @@ import pytest
 from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_events
 from support.peers import SECONDS
 
+from dragoman.cli.ask.asker import Choice
 from dragoman.cli.ask.session_questions import Asker, ConnectionAsker, Refuser, SessionQuestions
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.view import Stage
@@ -63,8 +64,9 @@ class Person:
         self.answers: asyncio.Queue[Any] = asyncio.Queue()
         self._stage = stage
 
-    async def request_permission(self, request: PermissionRequest) -> str | None:
-        return await self._asked(f"? {request.title}")
+    async def request_permission(self, request: PermissionRequest) -> Choice | None:
+        option_id = await self._asked(f"? {request.title}")
+        return None if option_id is None else Choice(option_id)
 
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
         return await self._asked(f"? {request.message}")

@@ -28,7 +28,9 @@ def test_a_permission_question_shows_all_and_the_answer_counts(dragoman: Dragoma
         assert f"    {notes}" in asked
         assert "in its words: Edit notes" in asked
         assert "  -old\n  +new\n" in asked
-        assert "  1. Allow once\n  2. Always allow\n     from now on: allow writing files" in asked
+        assert (
+            "  1. Allow once\n  2. Always allow\n     from now on: allow writing this file" in asked
+        )
         assert "  3. Reject\n" in asked
         assert notes.read_text() == "old\n"
         shown.enter("7")  # no such option: asked again

@@ -88,10 +88,14 @@ def test_a_question_is_listed_and_answered_by_a_command(user: Dragoman) -> None:
                 " in its words: Do it"
                 " allow_once Allow once"
                 " allow_always Always allow"
-                " from now on: allow running exactly make in the folder"
-                f" {user.workspace} for memo in this"
+                " from now on: allow exactly this command in this folder"
+                " for memo in this"
                 " project; the agent may keep it in its own way"
                 " reject_once Reject"
+                " remember:this:session Allow this command in this session"
+                " remember:this:project Allow this command in this project"
+                " remember:commands:session Allow any command in this session"
+                " remember:commands:project Allow any command in this project"
             ).split()
         )
         refused = user("sessions", "answer", "s", "nonsense")
@@ -137,12 +141,30 @@ def test_a_misleading_question_is_told_as_it_is_wherever_it_is_asked(user: Drago
             for window in (one, two):
                 assert f"{shown}  1. {yes}  2. {no}" in window.wait_for("choose 1-2:")
             listed = user("sessions", "answer", "s")
-            assert listed.out.endswith(f"{shown}  allow_once  {yes}  reject_once  {no}")
+            assert f"{shown}  allow_once  {yes}  reject_once  {no}  remember:" in listed.out
             refused = user("sessions", "answer", "s", "reject")
             assert refused.code == 2
             assert "but it allows: to choose it, answer allow_once" in refused.err
             assert user("sessions", "answer", "s", "reject_once").code == 0
             assert "chosen=allow" in one.wait_for("exit code 5")
+
+
+def test_an_offer_is_answered_by_a_command_and_a_dangerous_one_only_if_it_is_confirmed(
+    user: Dragoman,
+) -> None:
+    with terminal(user, "--session", "s", "ask to delete") as one:
+        one.wait_for(QUESTION)
+        listed = user("sessions", "answer", "s").out
+        assert "  ! rm deletes folders and everything in them\n" in listed
+        assert (
+            "remember:this:project  Allow this command in this project (with --confirm)" in listed
+        )
+        refused = user("sessions", "answer", "s", "remember:this:project")
+        assert (refused.code, refused.out) == (2, "")
+        assert "rm deletes folders and everything in them: to allow it from now on" in refused.err
+        assert user("sessions", "answer", "s", "remember:this:project", "--confirm").code == 0
+        assert one.exit_code() == 0
+        assert "rm -rf build" in user("policy", "list").out
 
 
 def test_always_from_another_window_is_a_stored_rule_that_can_be_revoked(user: Dragoman) -> None:

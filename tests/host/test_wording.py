@@ -31,10 +31,10 @@ def consequences(
 
 def test_every_always_says_which_rule_will_be_written() -> None:
     assert consequences(GOOSE, claimed=False) == {
-        "allow_always": "from now on: allow running exactly make in this project",
+        "allow_always": "from now on: allow exactly this command in this project",
         "allow_once": None,
         "reject_once": None,
-        "reject_always": "from now on: refuse running exactly make in this project",
+        "reject_always": "from now on: refuse exactly this command in this project",
     }
 
 

@@ -46,9 +46,11 @@ async def test_every_answer_for_always_says_what_it_leads_to(tmp_path: Path) -> 
         await expect(rules).to_have_count(2)
         answers = page.locator(".card.permission .answers li")
         await expect(answers.nth(1)).to_contain_text("Always allow")
-        await expect(rules.nth(0)).to_contain_text("from now on: allow running exactly git status")
+        await expect(rules.nth(0)).to_contain_text(
+            "from now on: allow exactly this command in this folder"
+        )
         await expect(answers.nth(3)).to_contain_text("Always reject")
-        await expect(rules.nth(1)).to_contain_text("from now on: refuse running exactly git status")
+        await expect(rules.nth(1)).to_contain_text("from now on: refuse exactly this command")
         await answer(page, "Reject")
         await prompt(page, _LINE)
         await expect(page.locator(".card.permission .command")).to_have_text(_LINE)

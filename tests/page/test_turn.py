@@ -19,7 +19,7 @@ async def test_a_turn_from_the_prompt_over_permission_and_diff_to_its_end(tmp_pa
         card = page.locator(".card.permission")
         await expect(card).to_contain_text("dragoman-demo.txt")
         await expect(card).to_contain_text("You asked: Write something down")
-        await expect(card).to_contain_text("from now on: allow writing files")
+        await expect(card).to_contain_text("from now on: allow writing this file")
         await answer(page, "Allow")
         await expect(card).to_contain_text("wc -l dragoman-demo.txt")
         await answer(page, "Allow once")

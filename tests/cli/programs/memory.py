@@ -14,10 +14,11 @@ from dragoman.testing.demo.demo_agent import StoredSessions
 
 async def converse(turn: AgentTurn) -> None:
     match turn.text:
-        case "ask":
+        case "ask" | "ask to delete":
             turn.say("I have a question.\n")
+            command = "make" if turn.text == "ask" else "rm -rf build"
             chosen = await turn.request_permission(
-                "c", title="Do it", kind="execute", raw_input={"command": "make"}
+                "c", title="Do it", kind="execute", raw_input={"command": command}
             )
             turn.say(f"chosen={chosen}\n")
         case "edit":

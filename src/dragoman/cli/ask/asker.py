@@ -9,6 +9,8 @@ import shlex
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dragoman.cli.ask.form_input import Field, fields_of
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.render.event_text import (
@@ -40,6 +42,14 @@ _FIRST, _LAST = 30, 15
 """Lines of a command, a change or a list of paths that are shown of a long one."""
 _WORDING = 200
 """Columns of the agent's own wording."""
+_MORE = "m"
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The option or offer that a person chose, and whether twice."""
+
+    option_id: str
+    confirmed: bool = False
 
 
 class Tty:
@@ -94,23 +104,63 @@ class TerminalAsker:
         self.on_asked: Callable[[list[Diff]], None] = lambda diffs: None
         """Told which changes a question shows."""
 
-    async def request_permission(self, request: PermissionRequest) -> str | None:
-        """The chosen option; None when the terminal has gone away."""
+    async def request_permission(self, request: PermissionRequest) -> Choice | None:
+        """What was chosen; None when the terminal has gone away."""
         options = as_shown(request.options)
         asked = question(request, self._style)
         whole = question(request, self._style, whole=True)
+        letters = (_MORE,) if request.offers else ()
         async with self._asking():
             self._tty.write(asked)
             self.on_asked(diffs_of(request))
-            number = await self._number(len(options), None if asked == whole else whole)
-        return None if number is None else options[number].id
+            while True:
+                shown = None if asked == whole else whole
+                answer = await self._chosen(len(options), shown, letters)
+                if isinstance(answer, int):
+                    return Choice(options[answer].id)
+                if answer is None:
+                    return None
+                if (choice := await self._offered(request)) is not None:
+                    return choice
+
+    async def _offered(self, request: PermissionRequest) -> Choice | None:
+        """One of our offers: first what is allowed, then for how long. None to go back."""
+        offers = request.offers
+        subjects = list(dict.fromkeys(offer.subject for offer in offers))
+        what = await self._listed("what", subjects)
+        if what is None:
+            return None
+        of_it = [offer for offer in offers if offer.subject == subjects[what]]
+        scopes = [offer.words.removeprefix(f"Allow {offer.subject} ") for offer in of_it]
+        how_long = await self._listed("how long", scopes)
+        if how_long is None:
+            return None
+        offer = of_it[how_long]
+        if not offer.confirm:
+            return Choice(offer.id)
+        self._tty.write(self._style(f"! {reveal(request.danger or '')}", BOLD, YELLOW) + "\n")
+        answer = await self._line("type yes to allow it from now on: ")
+        return Choice(offer.id, confirmed=True) if (answer or "").strip() == "yes" else None
+
+    async def _listed(self, title: str, choices: Sequence[str]) -> int | None:
+        """The number of the chosen one, from 0; None to go back."""
+        lines = [f"  {number}. {reveal(choice)}" for number, choice in enumerate(choices, 1)]
+        self._tty.write("\n".join([*lines, ""]))
+        while True:
+            answer = await self._line(f"{title}? 1-{len(choices)}, Enter to go back: ")
+            if not (answer or "").strip():
+                return None
+            if (number := _number_in(answer or "", len(choices))) is not None:
+                return number
+            self._tty.write(f"expected a number from 1 to {len(choices)}\n")
 
     async def choose(self, title: str, choices: Sequence[str]) -> int | None:
         """The number of the chosen one, from 0; None when the terminal has gone away."""
         async with self._asking():
             lines = [f"  {number}. {choice}" for number, choice in enumerate(choices, 1)]
             self._tty.write("\n".join(["", self._style(f"? {title}", BOLD, YELLOW), *lines, ""]))
-            return await self._number(len(choices))
+            answer = await self._chosen(len(choices))
+            return answer if isinstance(answer, int) else None
 
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
         async with self._asking():
@@ -177,19 +227,23 @@ class TerminalAsker:
             self._awaited = False
             self._tty.write("\n")
 
-    async def _number(self, count: int, whole: str | None = None) -> int | None:
-        """From 0; `whole` is all that is asked, where not all of it was shown."""
+    async def _chosen(
+        self, count: int, whole: str | None = None, letters: Sequence[str] = ()
+    ) -> int | str | None:
+        """A number from 0, or one of the letters; `whole` is all that is asked, where not all of it
+        was shown."""
         more = "" if whole is None else ", v to show everything"
         while True:
             answer = await self._line(f"choose 1-{count}{more}: ")
             if answer is None:
                 return None
-            if answer.strip().isdecimal() and 0 < int(answer) <= count:
-                return int(answer) - 1
-            if whole is not None and answer.strip().lower() == "v":
-                self._tty.write(whole)
-            else:
-                self._tty.write(f"expected a number from 1 to {count}\n")
+            if (number := _number_in(answer, count)) is not None:
+                return number
+            letter = answer.strip().lower()
+            if letter in letters:
+                return letter
+            wrong = f"expected {' or '.join((f'a number from 1 to {count}', *letters))}\n"
+            self._tty.write(whole if whole is not None and letter == "v" else wrong)
 
     async def _line(self, prompt: str) -> str | None:
         self._tty.write(prompt)
@@ -197,6 +251,12 @@ class TerminalAsker:
         answer = await self._tty.line()
         self._awaited = False
         return answer
+
+
+def _number_in(answer: str, count: int) -> int | None:
+    """The number that was typed, from 0; None for anything else."""
+    typed = answer.strip()
+    return int(typed) - 1 if typed.isdecimal() and 0 < int(typed) <= count else None
 
 
 def asker_on(console: Console) -> TerminalAsker:
@@ -234,6 +294,8 @@ def question(request: PermissionRequest, style: Style, *, whole: bool = False) -
     lines = ["", *asked(request, style, whole=whole)]
     for number, option in enumerate(as_shown(request.options), 1):
         lines += answer_lines(option, f"{number}. ", style)
+    if request.offers:
+        lines.append(f"  {_MORE}. Allow more than this once …")
     return "\n".join([*lines, ""])
 
 
@@ -243,6 +305,8 @@ def asked(request: PermissionRequest, style: Style, *, whole: bool) -> list[str]
     wish = _wish(request, whole) + (":" if subjects else "")
     lines = [style(line, BOLD, YELLOW) for line in folded(wish, "? ")]
     lines += subjects
+    if request.danger is not None:
+        lines += [style(line, BOLD, YELLOW) for line in folded(f"! {reveal(request.danger)}", "  ")]
     lines += [style(line, DIM) for line in _wording(request, whole)]
     for item in request.content:
         match item:

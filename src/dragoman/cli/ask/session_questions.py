@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-from dragoman.cli.ask.asker import request_of
+from dragoman.cli.ask.asker import Choice, request_of
 from dragoman.cli.render.event_text import answered_elsewhere
 from dragoman.errors import CommandRefused, DragomanError
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
@@ -27,8 +27,8 @@ _SETTLED = (e.PermissionSettled, e.ElicitationSettled)
 class Asker(Protocol):
     """Asks one person one question."""
 
-    async def request_permission(self, request: PermissionRequest) -> str | None:
-        """The chosen option; None for no answer."""
+    async def request_permission(self, request: PermissionRequest) -> Choice | None:
+        """What was chosen; None for no answer."""
         ...
 
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer: ...
@@ -37,7 +37,7 @@ class Asker(Protocol):
 class Refuser:
     """Answers in the place of a person who is not to be asked."""
 
-    async def request_permission(self, request: PermissionRequest) -> str | None:
+    async def request_permission(self, request: PermissionRequest) -> Choice | None:
         return None
 
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
@@ -96,11 +96,14 @@ class SessionQuestions:
                 pass
 
     def ask(self) -> None:
-        """What is open and was not asked yet."""
+        """What is open and was not asked yet, nor is the same as something that is open."""
         for request_id, event in self._open.items():
-            if request_id not in self._asking:
+            if request_id not in self._asking and not self._waits_for_another(event):
                 task = self._asking[request_id] = asyncio.create_task(self._ask(event))
                 task.add_done_callback(self._asked)
+
+    def _waits_for_another(self, event: Asked) -> bool:
+        return isinstance(event, e.PermissionRequested) and event.same_as in self._open
 
     def close(self) -> None:
         """Take back what is asked."""
@@ -173,12 +176,12 @@ class SessionQuestions:
             event, event.request_id, session_id=self._session_id, agent=self._agent
         )
         try:
-            option_id = await self._asker.request_permission(request)
+            choice = await self._asker.request_permission(request)
         except OSError:  # the terminal has gone away
-            option_id = None
-        if option_id is None and not self._must_answer:
-            return None
-        return c.AnswerPermission(event.request_id, option_id)
+            choice = None
+        if choice is not None:
+            return c.AnswerPermission(event.request_id, choice.option_id, choice.confirmed)
+        return c.AnswerPermission(event.request_id, None) if self._must_answer else None
 
     async def _send(self, command: c.Command) -> bool:
         """Whether it need not be asked again."""

@@ -139,6 +139,13 @@ def describe(rule: Rule) -> str:
     return reveal(" ".join(filter(None, words)))
 
 
+def describe_as(rule: Rule, subject: str) -> str:
+    """The same with other words for what it is about."""
+    agent = f"for {rule.agent}" if rule.agent is not None else ""
+    words = (_EFFECTS[rule.effect], subject, agent, _SCOPES[rule.scope])
+    return reveal(" ".join(filter(None, words)))
+
+
 def _first(options: Sequence[Option], kinds: Sequence[str]) -> str | None:
     found = (option.id for kind in kinds for option in options if option.kind == kind)
     return next(found, None)

@@ -20,7 +20,7 @@ from dragoman.host.permissions.always_rules import (
     always_rules,
     choose_option,
 )
-from dragoman.host.permissions.wording import all_in_short, plain_options
+from dragoman.host.permissions.wording import all_in_short, just_this, plain_options
 from dragoman.host.rules.access import Access
 from dragoman.host.rules.danger import danger
 from dragoman.host.rules.line_steps import Steps
@@ -144,7 +144,7 @@ class Offers:
             scope=scope,
             subject=subject,
             words=f"Allow {subject} {_SCOPE_WORDS[scope]}",
-            consequence=all_in_short(rules),
+            consequence=just_this(rules) if breadth == "this" else all_in_short(rules),
             confirm=confirm,
         )
 

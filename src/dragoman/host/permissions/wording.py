@@ -13,7 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from dragoman.errors import InternalError, InvalidParams, RemoteError
-from dragoman.host.permissions.always_rules import Answer, NoRule, Option, choose_option, describe
+from dragoman.host.permissions.always_rules import (
+    Answer,
+    NoRule,
+    Option,
+    choose_option,
+    describe,
+    describe_as,
+)
 from dragoman.host.permissions.questions import PermissionRequest
 from dragoman.host.rules.access import Access
 from dragoman.host.rules.policy import PolicyDecision
@@ -132,9 +139,23 @@ def _consequence(rules: tuple[Rule, ...] | NoRule, claimed: bool, is_last_way: b
     """Without a rule the agent is only told `always` when there is no other way to say it."""
     if not isinstance(rules, NoRule):
         more = "; the agent may keep it in its own way" if claimed else ""
-        return f"from now on: {all_in_short(rules)}{more}"
+        return f"from now on: {just_this(rules)}{more}"
     unless = ", unless the agent itself keeps it" if claimed and is_last_way else ""
     return f"counts once only{unless}: {rules.reason}"
+
+
+def just_this(rules: Sequence[Rule]) -> str:
+    """What rules do that cover what the question shows and nothing else, without repeating it."""
+    first = rules[0]
+    if len(rules) > 1:
+        subject = "exactly what is shown"
+    elif first.argv is not None:
+        subject = f"exactly this command{' in this folder' if first.cwd else ''}"
+    elif first.path is not None:
+        subject = f"{'writing' if first.operation == 'write' else 'reading'} this file"
+    else:
+        subject = "this"
+    return describe_as(first, subject)
 
 
 def all_in_short(rules: Sequence[Rule]) -> str:

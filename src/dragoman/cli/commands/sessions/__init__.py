@@ -182,6 +182,7 @@ def _add_answer(actions: Actions) -> None:
         "list a session's pending questions, or answer one",
         "  dragoman sessions answer s-1f3a                  list its questions\n"
         "  dragoman sessions answer s-1f3a allow_once       by the option's id or kind\n"
+        "  dragoman sessions answer s-1f3a remember:program:project\n"
         "  dragoman sessions answer s-1f3a accept name=Ada  fill in a form\n"
         "  dragoman sessions answer s-1f3a decline          decline to fill it in",
     )
@@ -199,6 +200,9 @@ def _add_answer(actions: Actions) -> None:
         help="form fields, after accept; omitted fields use their defaults",
     )
     answer.add_argument("--request", metavar="ID", help="question to answer (default: the first)")
+    answer.add_argument(
+        "--confirm", action="store_true", help="allow a dangerous command from now on"
+    )
     add_json_option(answer.add_argument)
 
 

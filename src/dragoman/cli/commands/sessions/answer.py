@@ -40,7 +40,7 @@ async def _answer(options: argparse.Namespace) -> None:
         request = options.request or next(iter(waiting))
         if request not in waiting:
             raise UsageError(f"session {record.id} has no pending question {request}")
-        command = _answered(waiting[request], options.option, options.values)
+        command = _answered(waiting[request], options.option, options.values, options.confirm)
         await hub.send(record.id, command)
 
 
@@ -66,6 +66,9 @@ def _print_permission(record: SessionRecord, pending: PendingPermission) -> None
     lines = [f"{reveal(pending.id)}:", *asked(request, style, whole=True)]
     for option in as_shown(pending.options):
         lines += answer_lines(option, f"{reveal(_word_for(option, pending))}  ", style)
+    for offer in pending.offers:
+        confirm = " (with --confirm)" if offer.confirm else ""
+        lines.append(f"  {reveal(offer.id)}  {reveal(offer.words)}{confirm}")
     print("\n".join(lines))
 
 
@@ -96,10 +99,10 @@ def _place(field: Field) -> str:
 # ── the answer ────────────────────────────────────────────────────────────────────────────────
 
 
-def _answered(pending: Pending, word: str, values: list[str]) -> c.Command:
+def _answered(pending: Pending, word: str, values: list[str], confirmed: bool) -> c.Command:
     """Raises UsageError."""
     if isinstance(pending, PendingPermission):
-        return _chosen(pending, word, values)
+        return _chosen(pending, word, values, confirmed)
     match word:
         case "accept":
             return c.AnswerElicitation(pending.id, "accept", _filled_in(pending, values))
@@ -111,9 +114,14 @@ def _answered(pending: Pending, word: str, values: list[str]) -> c.Command:
             raise UsageError(f"a form is answered with accept, decline or cancel, not {word!r}")
 
 
-def _chosen(pending: PendingPermission, word: str, values: list[str]) -> c.Command:
+def _chosen(pending: PendingPermission, word: str, values: list[str], confirmed: bool) -> c.Command:
     if values:
         raise UsageError(f"unexpected {values[0]!r}: a permission takes one option")
+    offer = next((each for each in pending.offers if each.id == word), None)
+    if offer is not None:
+        if offer.confirm and not confirmed:
+            raise UsageError(f"{pending.danger}: to allow it from now on, add --confirm")
+        return c.AnswerPermission(pending.id, offer.id, confirmed)
     fitting = [option for option in pending.options if word in (option.id, option.kind)]
     if len(fitting) != 1:
         known = ", ".join(_word_for(option, pending) for option in as_shown(pending.options))
