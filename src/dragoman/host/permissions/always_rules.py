@@ -11,7 +11,7 @@ import posixpath
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -104,7 +104,7 @@ def always_rules(
     access: Access,
     answer: Answer,
     decision: PolicyDecision,
-    terms: Tenure,
+    tenure: Tenure,
     *,
     breadth: Breadth = "this",
     new_id: Callable[[], str],
@@ -113,7 +113,7 @@ def always_rules(
     """The rules that answer the same request next time, and as little else as the breadth allows.
     They allow it together: one for each thing that it does."""
     try:
-        conditions = _conditions_of(access, answer, decision, terms, breadth, steps)
+        conditions = _Maker(answer, decision, tenure, breadth, steps).conditions(access)
     except _Unfit as unfit:
         return NoRule(str(unfit))
     return tuple(
@@ -123,10 +123,10 @@ def always_rules(
             agent=escape(access.agent) or None,
             id=new_id(),
             source=YOUR_ANSWER,
-            scope=terms.scope,
-            session=terms.session if terms.scope in ("once", "session") else None,
-            project=terms.project if terms.scope in ("session", "project") else None,
-            expires_at=terms.expires_at,
+            scope=tenure.scope,
+            session=tenure.session if tenure.scope in ("once", "session") else None,
+            project=tenure.project if tenure.scope in ("session", "project") else None,
+            expires_at=tenure.expires_at,
         )
         for each in dict.fromkeys(conditions)
     )
@@ -155,51 +155,76 @@ class _Unfit(Exception):
     """Why there is no rule, as a sentence for people."""
 
 
-def _conditions_of(
-    access: Access,
-    answer: Answer,
-    decision: PolicyDecision,
-    terms: Tenure,
-    breadth: Breadth,
-    steps: Callable[[Access], Steps],
-) -> list[Rule]:
-    """Rules without an effect and without terms; each has the operation it is about."""
-    if access.parts:
-        parts = (_conditions_of(p, answer, decision, terms, breadth, steps) for p in access.parts)
-        return [rule for part in parts for rule in part]
-    if reason := _why_no_rule(access, answer, decision, terms):
-        raise _Unfit(reason)
-    match access:
-        case Access(operation="read" | "write" as operation):
-            found = [Rule(effect="ask", operation=operation, path=_place(access, breadth))]
-        case Access(operation="execute"):
-            found = _for_command(access, answer, breadth, terms.scope, steps)
-        case Access(operation="fetch", hosts=(host,)) if breadth == "this":
-            found = [Rule(effect="ask", operation="fetch", host=escape(host))]
-        case Access(operation="mcp", tool=str(tool)) if breadth == "this":
-            found = [Rule(effect="ask", operation="mcp", tool=escape(tool))]
-        case _:
-            raise _Unfit("nothing in the request is precise enough for a rule")
-    if answer == "deny":
-        return [msgspec.structs.replace(rule, cwd=None) for rule in found]
-    return found
+class _Maker(NamedTuple):
+    """Makes the conditions of rules: rules without an effect, and of no particular tenure."""
 
+    answer: Answer
+    decision: PolicyDecision
+    tenure: Tenure
+    breadth: Breadth
+    steps: Callable[[Access], Steps]
 
-def _why_no_rule(
-    access: Access, answer: Answer, decision: PolicyDecision, terms: Tenure
-) -> str | None:
-    if access.question:
-        return "this is a question, to be answered each time"
-    if not access.complete:
-        return "not everything the request names could be read"
-    if answer == "deny":
-        return None
-    if access.protection is not None:
-        return f"{access.protection}; it is asked for each time"
-    if decision.rule is not None and decision.rule.effect == "ask":
-        return f"{decision.rule.label} asks each time"
-    found = next(filter(None, map(danger, access.commands)), None)
-    return f"{found}; it is asked for each time" if found and not terms.confirmed else None
+    def conditions(self, access: Access) -> list[Rule]:
+        if access.parts:
+            return [rule for part in access.parts for rule in self.conditions(part)]
+        if reason := self._why_none(access):
+            raise _Unfit(reason)
+        match access:
+            case Access(operation="read" | "write" as operation):
+                found = [Rule(effect="ask", operation=operation, path=_place(access, self.breadth))]
+            case Access(operation="execute"):
+                found = self._for_command(access)
+            case Access(operation="fetch", hosts=(host,)) if self.breadth == "this":
+                found = [Rule(effect="ask", operation="fetch", host=escape(host))]
+            case Access(operation="mcp", tool=str(tool)) if self.breadth == "this":
+                found = [Rule(effect="ask", operation="mcp", tool=escape(tool))]
+            case _:
+                raise _Unfit("nothing in the request is precise enough for a rule")
+        if self.answer == "deny":
+            return [msgspec.structs.replace(rule, cwd=None) for rule in found]
+        return found
+
+    def _why_none(self, access: Access) -> str | None:
+        if access.question:
+            return "this is a question, to be answered each time"
+        if not access.complete:
+            return "not everything the request names could be read"
+        if self.answer == "deny":
+            return None
+        if access.protection is not None:
+            return f"{access.protection}; it is asked for each time"
+        rule = self.decision.rule
+        if rule is not None and rule.effect == "ask":
+            return f"{rule.label} asks each time"
+        found = next(filter(None, map(danger, access.commands)), None)
+        return (
+            None
+            if found is None or self.tenure.confirmed
+            else f"{found}; it is asked for each time"
+        )
+
+    def _for_command(self, access: Access) -> list[Rule]:
+        if access.env:
+            raise _Unfit("the command comes with environment variables, which no rule can cover")
+        if len(access.commands) != 1:
+            raise _Unfit("a rule can name one command, and the request does not name exactly one")
+        if sum(map(len, access.commands[0])) > MOST_REMEMBERED:
+            raise _Unfit("the command is too long to remember")
+        if access.cwd is None:
+            raise _Unfit("the folder that the command would run in is not known")
+        if self.breadth == "commands":
+            return [Rule(effect="ask", operation="execute", cwd=_below(access))]
+        found = self.steps(access)
+        if not found.are_all:
+            return [_as_written(access, self.breadth)]
+        if self.breadth == "program":
+            return _programs(access, found, self.tenure.scope)
+        if self.breadth != "this":
+            raise _Unfit("a command has no files that a rule could name")
+        if self.answer == "deny" and len(found.commands) > 1:
+            raise _Unfit("the line runs several commands, and a rule to refuse it can name one")
+        runs = [_named_by(layers) for layers in found.commands]
+        return [*(_exactly(run) for run in runs), *_files_of(found)]
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────
@@ -225,36 +250,6 @@ def _all_within(paths: Sequence[str], root: str) -> bool:
 
 
 # ── commands ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _for_command(
-    access: Access,
-    answer: Answer,
-    breadth: Breadth,
-    scope: Scope,
-    steps: Callable[[Access], Steps],
-) -> list[Rule]:
-    if access.env:
-        raise _Unfit("the command comes with environment variables, which no rule can cover")
-    if len(access.commands) != 1:
-        raise _Unfit("a rule can name one command, and the request does not name exactly one")
-    if sum(map(len, access.commands[0])) > MOST_REMEMBERED:
-        raise _Unfit("the command is too long to remember")
-    if access.cwd is None:
-        raise _Unfit("the folder that the command would run in is not known")
-    if breadth == "commands":
-        return [Rule(effect="ask", operation="execute", cwd=_below(access))]
-    found = steps(access)
-    if not found.are_all:
-        return [_as_written(access, breadth)]
-    if breadth == "program":
-        return _programs(access, found, scope)
-    if breadth != "this":
-        raise _Unfit("a command has no files that a rule could name")
-    if answer == "deny" and len(found.commands) > 1:
-        raise _Unfit("the line runs several commands, and a rule to refuse it can name one")
-    runs = [_named_by(layers) for layers in found.commands]
-    return [*(_exactly(run) for run in runs), *_files_of(found)]
 
 
 def _below(access: Access) -> str:

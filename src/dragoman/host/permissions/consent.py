@@ -142,9 +142,9 @@ class Consent:
         self._agent = agent
         self._policy = policy
         self._asker = permissions
+        self._claims = ClaimReader(workspace, agent=agent, habits=habits, state=state)
         self._state = state
         self._record = record
-        self._claims = ClaimReader(workspace, agent=agent, habits=habits, state=state)
         self._judging = asyncio.Lock()
         """One request at a time, so that many at once leave the others of this process a turn."""
         self._room = Room()

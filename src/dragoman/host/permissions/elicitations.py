@@ -55,9 +55,6 @@ class Elicitations:
         self._attendance = attendance
         self._workspace = workspace
         self._provider = provider
-        self._room = room
-        self._state = state
-        self._record = record
         self._open: Questions[ElicitationAnswer, ElicitationAnswer] = Questions(
             "elicitation-",
             withdrawn=ElicitationAnswer("cancel"),
@@ -65,6 +62,9 @@ class Elicitations:
             late=ElicitationAnswer("decline"),
             limit=limit,
         )
+        self._room = room
+        self._state = state
+        self._record = record
 
     async def create(self, request: ElicitationRequest) -> ElicitationAnswer:
         """Ask the user something.

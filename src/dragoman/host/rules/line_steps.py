@@ -5,8 +5,9 @@ A step is a command that the line runs, or a file that it redirects. Nothing is 
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -26,6 +27,24 @@ _MOST_STEPS = 256
 def by_letters(path: str, writing: bool) -> Sighting | None:
     """Without a look at the disk."""
     return Sighting(normalise(path))
+
+
+class RuleIndex:
+    """Rules with their places, by the first word of the command that they name: made once for many
+    decisions."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        self.by_word: dict[str, list[tuple[int, Rule]]] = {}
+        self.of_no_command: list[tuple[int, Rule]] = []
+        for numbered in enumerate(self.rules):
+            words = numbered[1].argv or numbered[1].argv_prefix
+            some = self.by_word.setdefault(words[0], []) if words else self.of_no_command
+            some.append(numbered)
+
+    def is_of(self, rules: Sequence[Rule]) -> bool:
+        """Whether these are the same rules, one by one."""
+        return len(rules) == len(self.rules) and all(map(operator.is_, rules, self.rules))
 
 
 class Steps:
@@ -55,24 +74,27 @@ class Steps:
         [read] = self._read
         return not read.unread and read.early and bool(read.runs)
 
-    def worth_a_look(self, rules: Iterable[Rule]) -> list[Rule]:
+    def worth_a_look(self, rules: RuleIndex) -> list[Rule]:
         """The rules without those that cannot match, of which there may be hundreds."""
-        first, has_paths = self._first_words, self._has_paths
-        return [
-            rule
-            for rule in rules
-            if (
-                words[0] in first
-                if (words := rule.argv or rule.argv_prefix)
-                else has_paths or rule.path is None
-            )
+        found = [
+            (at, rule)
+            for word, commands in self._by_first_word.items()
+            for at, rule in rules.by_word.get(word, ())
+            if _begins_one(rule.argv or rule.argv_prefix or (), commands)
         ]
+        found += rules.of_no_command
+        if not self._has_paths:
+            found = [(at, rule) for at, rule in found if rule.path is None]
+        return [rule for _, rule in sorted(found, key=_place)]
 
     @cached_property
-    def _first_words(self) -> set[str]:
-        known = (plain_words(e) if isinstance(e, str) else e for e in self._access.commands)
-        whole = {words[0] for words in known if words}
-        return whole.union(argv[0] for argv, _ in self._words)
+    def _by_first_word(self) -> dict[str, list[tuple[str, ...]]]:
+        """Every command that a rule may name."""
+        whole = (plain_words(e) if isinstance(e, str) else e for e in self._access.commands)
+        found: dict[str, list[tuple[str, ...]]] = {}
+        for words in (*filter(None, whole), *(argv for argv, _ in self._words)):
+            found.setdefault(words[0], []).append(words)
+        return found
 
     @cached_property
     def _has_paths(self) -> bool:
@@ -153,6 +175,15 @@ class Steps:
             full = path if path.startswith("/") else where and f"{where}/{path}"
             self._sightings[path, writing] = self._look(full, writing) if full else None
         return self._sightings[path, writing]
+
+
+def _place(numbered: tuple[int, Rule]) -> int:
+    return numbered[0]
+
+
+def _begins_one(words: tuple[str, ...], commands: list[tuple[str, ...]]) -> bool:
+    count = len(words)
+    return any(command[:count] == words for command in commands)
 
 
 def _may_lead_elsewhere(folder: str) -> bool:

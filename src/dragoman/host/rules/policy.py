@@ -8,12 +8,12 @@ Knows nothing of people, options or the wire.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -21,7 +21,7 @@ import msgspec
 from dragoman.data_directory import data_directory
 from dragoman.errors import ConfigError
 from dragoman.host.rules.access import OPERATIONS, Access, Operation, Sighting
-from dragoman.host.rules.line_steps import Look, Steps, by_letters
+from dragoman.host.rules.line_steps import Look, RuleIndex, Steps, by_letters
 from dragoman.host.rules.rule import (
     YOUR_ANSWER,
     YOUR_RULE,
@@ -84,7 +84,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 def decide(
     access: Access,
-    rules: Iterable[Rule],
+    rules: Iterable[Rule] | RuleIndex,
     *,
     now: float,
     session_id: str,
@@ -94,7 +94,8 @@ def decide(
 ) -> PolicyDecision:
     """The decision on this access. The order of the rules only settles which one is named."""
     judge = _Judge(Moment(now, session_id, project), also, look, brief=True)
-    return judge.explain(access, tuple(rules)).decision
+    index = rules if isinstance(rules, RuleIndex) else RuleIndex(rules)
+    return judge.explain(access, index).decision
 
 
 def explain(
@@ -111,7 +112,7 @@ def explain(
     rule that denies or asks says by other names is `also` said by it. `look` says what a path of a
     shell line is on the disk, None where that is unknown."""
     judge = _Judge(Moment(now, session_id, project), also, look, brief=False)
-    return judge.explain(access, tuple(rules))
+    return judge.explain(access, RuleIndex(rules))
 
 
 class _Judge:
@@ -131,13 +132,12 @@ class _Judge:
         self._brief = brief
         self._by_other_names: dict[int, tuple[Rule, ...]] = {}
 
-    def explain(self, access: Access, rules: Sequence[Rule]) -> Explanation:
+    def explain(self, access: Access, index: RuleIndex) -> Explanation:
         if access.parts:
-            told = [self.explain(part, rules) for part in access.parts]
+            told = [self.explain(part, index) for part in access.parts]
             return min(told, key=_leniency)
         steps = Steps(access, self._look)
-        if self._brief:
-            rules = steps.worth_a_look(rules)
+        rules = steps.worth_a_look(index) if self._brief else index.rules
         considered = tuple(Considered(rule, self._mismatch(rule, access)) for rule in rules)
         decision = _decide(access, [each.rule for each in considered if each.matched])
         if decision.effect == "deny" or not steps.tell_more:
@@ -351,12 +351,18 @@ def _is_blanket(rule: Rule, operation: Operation) -> bool:
 def on_disk(access: Access) -> Look:
     """Only for what is written does it matter which protected names lead there. Our own data is
     nowhere, as for files that are asked of us."""
-    writes, reads = Reach((*access.roots, os.path.expanduser("~"))), Reach(())
+
+    @functools.cache  # for one decision
+    def ours() -> str:
+        return os.path.realpath(data_directory())
+
+    @functools.cache
+    def reach(writing: bool) -> Reach:
+        return Reach((*access.roots, os.path.expanduser("~")) if writing else ())
 
     def look(path: str, writing: bool) -> Sighting | None:
-        ours = os.path.realpath(data_directory())
-        seen = (writes if writing else reads).look(path)
-        is_ours = seen is not None and f"{seen.path}/".startswith(f"{ours}/")
+        seen = reach(writing).look(path)
+        is_ours = seen is not None and f"{seen.path}/".startswith(f"{ours()}/")
         return None if is_ours else seen
 
     return look
@@ -421,6 +427,7 @@ class Policy:
         self._remembered: list[tuple[Workspace | None, Rule]] = []
         """With the session that a rule is for: not its id, since an agent may give one twice."""
         self._stored = stored
+        self._index = RuleIndex(())
         self._used: dict[str, float] = {}
 
     @property
@@ -435,13 +442,16 @@ class Policy:
         return (*self._given, *ours, *self._kept())
 
     def decide(self, access: Access, workspace: Workspace) -> PolicyDecision:
+        rules = self._rules_for(workspace)
+        if not self._index.is_of(rules):
+            self._index = RuleIndex(rules)
         decision = decide(
             access,
-            self._rules_for(workspace),
+            self._index,
             now=time.time(),
             session_id=workspace.session_id,
             project=workspace.cwd,
-            also=partial(by_real_names, roots=access.roots),
+            also=functools.partial(by_real_names, roots=access.roots),
             look=on_disk(access),
         )
         if decision.rule is not None and decision.rule.source in (YOUR_ANSWER, YOUR_RULE):
@@ -467,7 +477,7 @@ class Policy:
             now=time.time(),
             session_id=workspace.session_id,
             project=workspace.cwd,
-            also=partial(by_real_names, roots=access.roots),
+            also=functools.partial(by_real_names, roots=access.roots),
             look=on_disk(access),
         )
 
