@@ -85,7 +85,7 @@ def loud_terminal(_: Path, size: int) -> Messages:
 
 
 def huge_input(_: Path, size: int) -> Messages:
-    # One step reads it all, so that the long test alone has the largest: CPU is slower beside others.
+    # One step reads it all: the long test alone has the largest, since other work slows a CPU down.
     count = 20_000 if size == 1 else 50_000
     values = [{"x": [str(number), number]} for number in range(count)]
     # More at a time are millions of objects, and what takes long then is Python's own collector.
