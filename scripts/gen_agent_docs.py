@@ -37,18 +37,38 @@ To check your own installation, run `dragoman agents doctor NAME`.
 | agent | `-a` | tested | started | variable |
 |---|---|---|---|---|
 """
+FLAGS = """
+## Flags
+
+Each tested agent was asked to write a file and to run a command, with the flag and without it, with
+nobody to ask. Where it says "unasked", the agent was also seen to act without asking: no flag and
+no rule stops what an agent does by itself. Goose was tested in its mode `approve`, Qwen Code in
+its mode `default`, OpenCode with `permission` set to `ask`.
+
+| agent | with `--write` | without | with `--exec` | without |
+|---|---|---|---|---|
+"""
 
 
 def page() -> str:
     agents = [agent for agent in known_agents() if not agent.built_in]
     rows = "".join(_row(agent) for agent in agents)
-    return "\n".join([HEAD + rows, *map(_section, agents)])
+    flags = "".join(_flags(agent) for agent in agents if agent.tried)
+    return "\n".join([HEAD + rows + FLAGS + flags, *map(_section, agents)])
 
 
 def _row(agent: KnownAgent) -> str:
     variable = f"`{agent.variable}`" if agent.variable else ""
     seen = f"{agent.tried} | {agent.seen}"
     return f"| [{agent.title}](#{_anchor(agent)}) | `{agent.name}` | {seen} | {variable} |\n"
+
+
+def _flags(agent: KnownAgent) -> str:
+    refused = [
+        f"refused; unasked {when}" if when else "refused"
+        for when in (agent.writes_unasked, agent.runs_unasked)
+    ]
+    return f"| {agent.title} | writes | {refused[0]} | runs | {refused[1]} |\n"
 
 
 def _anchor(agent: KnownAgent) -> str:

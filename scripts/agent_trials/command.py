@@ -27,8 +27,6 @@ _RULES = [
     {"effect": "allow", "operation": "write", "path": "a.txt"},
     {"effect": "deny", "operation": "write", "path": "denied.txt"},
     {"effect": "allow", "operation": "execute"},
-    # Of some agents' requests nobody can say more; what goes through us is checked anyway.
-    {"effect": "allow", "operation": "other"},
 ]
 
 
@@ -121,15 +119,21 @@ class CommandFace(Face):
         self._assert_written()
         return self._learned.asked(done.questions)
 
-    async def flags(self) -> str:
-        """With nobody to ask; two ways to allow are a question, which flags do not answer."""
-        path = self._unwritten()
-        done = await self._turn("--write", self._prompt("write"))
-        if done.code == 5 and not path.exists():
-            return f"--write does not allow it: {_reason(done.err)}"
-        done.good()
-        self._assert_written()
-        return ""
+    async def write_flag(self) -> str:
+        return await self._needs("--write", self._prompt("write"), self._unwritten())
+
+    async def exec_flag(self) -> str:
+        self._ran.unlink(missing_ok=True)
+        return await self._needs("--exec", self._prompt("shell"), self._ran)
+
+    async def _needs(self, flag: str, prompt: str, made: Path) -> str:
+        """With nobody to ask: refused without the flag, done with it."""
+        done = await self._turn(*self._agent.asking, prompt)
+        assert not _is_there(made), f"done without {flag}: {done.out[-300:]}"
+        assert done.code == 5, f"exit code {done.code}: {done.err[-300:]}"
+        (await self._turn(flag, prompt)).good()
+        assert _is_there(made)
+        return _reason(done.err)
 
     async def shell(self) -> str:
         done = await self._typed(self._prompt("shell"))
@@ -155,24 +159,18 @@ class CommandFace(Face):
         return told
 
     async def _acts(self, *flags: str) -> str:
-        path = self._unwritten()
+        self._unwritten()
         self._ran.unlink(missing_ok=True)
-        done = await self._turn(*flags, self._prompt("write"))
-        nameless = self._agent.names_no_files and done.code == 5 and "--policy" in flags
-        if nameless:
-            assert not path.exists()
-        else:
-            done.good()
-            self._assert_written()
+        (await self._turn(*flags, self._prompt("write"))).good()
+        self._assert_written()
         (await self._turn(*flags, self._prompt("shell"))).good()
         self._assert_ran()
         if self._agent.reading is None:
             return "edit and command; it has no tool to read"
-        edit = "no rule covers its edits, which name no file; " if nameless else "edit, "
         (self._workspace / READ).write_text("what was to be read\n")
         done = (await self._turn(*flags, self._agent.reading)).good()
         assert "what was to be read" in done.out, done.out[-300:]
-        return f"{edit}command and read"
+        return "edit, command and read"
 
     async def plan(self) -> str:
         done = (await self._turn("--yolo", self._prompt("plan"))).good()
@@ -348,6 +346,10 @@ class CommandFace(Face):
         """Looked after behind every command; here once more for all of them."""
         await self._mark.all_gone()
         return ""
+
+
+def _is_there(path: Path) -> bool:
+    return path.exists()
 
 
 def _reason(err: str) -> str:

@@ -79,11 +79,6 @@ class LabAgent(msgspec.Struct, frozen=True):
                 return None
 
     @property
-    def names_no_files(self) -> bool:
-        """Kimi Code asks for an edit without saying which file, so that only --yolo allows it."""
-        return self.name == "kimicode"
-
-    @property
     def holds_sessions(self) -> bool:
         """Codex lets no other process have a session that it has opened, not even closed."""
         return self.name == "codex"

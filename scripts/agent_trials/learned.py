@@ -21,7 +21,7 @@ class Learned(msgspec.Struct):
     modes: Modes | None = None
     options: list[ConfigOption] = msgspec.field(default_factory=list[ConfigOption])
     vague: bool = False
-    """It asks for permission without saying for what: the host, which sees it, must ask again."""
+    """It asks for permission without saying all of it: the host, which sees it, must ask again."""
     silent: bool = False
     """It says nothing of a model that fails."""
     digest: list[str] = msgspec.field(default_factory=list[str])
@@ -59,7 +59,7 @@ class Learned(msgspec.Struct):
         """A remark on how often a person was asked; too often is an AssertionError."""
         assert count <= (2 if self.vague else 1), f"a person was asked {count} times"
         if count == 2:
-            return "asked twice: the agent's own request does not say what it is for"
+            return "asked twice: the agent's own request does not say all of it"
         return "" if count else "the agent asked nobody"
 
     def other_mode(self) -> str:

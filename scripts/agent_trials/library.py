@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from agent_trials import replayed
 from agent_trials.face import Face
 from agent_trials.features import NotOffered
-from agent_trials.turns import a_moment, end_of, run, said, says_nothing, texts
+from agent_trials.turns import a_moment, end_of, is_for_more, run, said, texts
 from dragoman import AgentCommand, Client, Timeouts, Turn
 from dragoman.errors import DragomanError
 from dragoman.session import events as e
@@ -59,7 +59,7 @@ class LibraryFace(Face):
 
     def _asked(self, events: list[e.Event]) -> str:
         requests = [event for event in events if isinstance(event, e.PermissionRequested)]
-        self._learned.vague |= any(map(says_nothing, requests))
+        self._learned.vague |= any(map(is_for_more, requests))
         return self._learned.asked(len(requests))
 
     async def plan(self) -> str:

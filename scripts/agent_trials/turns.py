@@ -59,7 +59,8 @@ def end_of(events: list[e.Event]) -> e.TurnEnded:
     return next(event for event in events if isinstance(event, e.TurnEnded))
 
 
-def says_nothing(request: e.PermissionRequested) -> bool:
-    """It names neither a path nor a command nor a change: no answer could cover anything."""
+def is_for_more(request: e.PermissionRequested) -> bool:
+    """It names neither a path nor a command nor a change, or variables that no other named: no
+    answer before it could cover it."""
     shown = any(isinstance(item, Diff) for item in request.content)
-    return not (request.paths or request.argv or shown)
+    return bool(request.env) or not (request.paths or request.argv or shown)

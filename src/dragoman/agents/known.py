@@ -35,6 +35,10 @@ class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     seen: str = ""
     """Of others, the version that was started and asked for its ways to sign in; of one without
     either, this data was collected but not tested."""
+    writes_unasked: str = ""
+    """When it writes files by itself and asks nobody, as part of a sentence."""
+    runs_unasked: str = ""
+    """The same for commands."""
     notes: tuple[str, ...] = ()
     """What works differently, or not at all."""
 
@@ -64,6 +68,7 @@ _KNOWN = (
             "claude-ai-login` (or `console-login`), or with `claude` itself"
         ),
         tried="0.99.0",
+        runs_unasked="if it only reads, such as `ls`",
         notes=(
             "After asking, it writes files and runs commands itself, so Dragoman cannot undo its "
             "changes.",
@@ -83,6 +88,7 @@ _KNOWN = (
             "chat-gpt`"
         ),
         tried="2.6.0",
+        runs_unasked="if its own sandbox allows it",
         notes=(
             "A session belongs to the Codex process that opened it: while that process runs, no "
             "other can load or resume the session, and the error says so.",
@@ -101,6 +107,7 @@ _KNOWN = (
         homepage="https://geminicli.com",
         sign_in="set `GEMINI_API_KEY`, or run `gemini` once and choose how to authenticate",
         tried="0.61.0",
+        runs_unasked="if it only reads, such as `ls`",
         notes=(
             "Reading a missing file returns empty text (quirk `missing_file`), since it cannot "
             "create files otherwise.",
@@ -119,6 +126,8 @@ _KNOWN = (
         homepage="https://opencode.ai",
         sign_in="run `opencode auth login`",
         tried="1.18.33",
+        writes_unasked="unless its setting `permission` says `ask`",
+        runs_unasked="unless its setting `permission` says `ask`",
         notes=(
             "It sends its plan as a tool call, not as an ACP plan.",
             "After asking, it runs commands itself: `--exec` allows them, and their output is in "
@@ -138,6 +147,7 @@ _KNOWN = (
             "and the provider's API key variable"
         ),
         tried="1.50.0",
+        writes_unasked="in its mode `auto`, if Dragoman does not offer writes",
         notes=(
             "It labels every permission request `other`. Dragoman knows what its own tools do, so "
             "flags and rules for files and commands count for them. Calls of other tools need "
@@ -158,12 +168,14 @@ _KNOWN = (
             "`~/.kimi-code/config.toml`; it does not read keys from the environment"
         ),
         tried="2.1.0",
+        writes_unasked="in a git repository, if Dragoman does not offer writes",
         notes=(
             "Its permission requests say only the beginning of a command. Dragoman takes the rest "
             "from what Kimi showed before, and asks a second time for a command, since Kimi sets "
             "variables for it.",
-            "In a git repository it writes files without asking; the writes go through Dragoman, "
-            "which checks them.",
+            "In a git repository it writes files without asking. If Dragoman offers file writes, "
+            "they go through Dragoman, which checks them. Without `--write`, a rule or a person to "
+            "ask, Dragoman does not offer writes, and Kimi writes files itself.",
             "It does not report model errors: the turn ends without a message.",
         ),
     ),
@@ -181,6 +193,8 @@ _KNOWN = (
             "service); or run `qwen` once and choose how to authenticate"
         ),
         tried="0.24.4",
+        writes_unasked="in its mode `auto`, if Dragoman does not offer writes",
+        runs_unasked="if it only reads, such as `ls`",
         notes=(
             "It offers load, list and resume; not fork, close or delete.",
             "It starts in mode `auto`, in which it does not ask before editing. If Dragoman offers "
@@ -245,6 +259,7 @@ _KNOWN = (
         homepage="https://github.com/NousResearch/hermes-agent",
         sign_in="run `hermes setup`",
         tried="0.19.0",
+        runs_unasked="if it does not look risky to Hermes",
         notes=(
             "It edits files and runs commands itself, so Dragoman cannot revert them.",
             "It cannot close or delete sessions. Resuming one replays its history, which Dragoman "
