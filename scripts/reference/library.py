@@ -38,7 +38,7 @@ GROUPS = {
         "PlanEntry NoticeEntry CompactionEntry PeerMessageEntry ResetEntry ErrorEntry UnknownEntry "
         "Terminal Subagent QueuedPrompt Pending PendingPermission PendingElicitation Mode Modes "
         "BackgroundWork SubagentState ConfigOption ConfigChoice Command PlanStep "
-        "Cost ContextUsage TokenUsage PermissionOption PermissionOffer "
+        "Cost ContextUsage TokenUsage TurnTerms PermissionOption PermissionOffer "
         "Decision"
     ),
     "Permissions": (

@@ -156,6 +156,7 @@ if TYPE_CHECKING:
         PlanStep,
         SubagentState,
         TokenUsage,
+        TurnTerms,
     )
     from dragoman.session.state import (
         AgentEntry,
@@ -329,6 +330,7 @@ __all__ = [
     "Transport",
     "Turn",
     "TurnState",
+    "TurnTerms",
     "UnknownAgent",
     "UnknownContent",
     "UnknownEntry",
@@ -395,7 +397,7 @@ _NAMES = {
     "session.events": "Event",
     "session.facts": (
         "BackgroundWork Command ConfigChoice ConfigOption ContextUsage Cost Decision Mode Modes "
-        "Offer PermissionOffer PermissionOption PlanStep SubagentState TokenUsage"
+        "Offer PermissionOffer PermissionOption PlanStep SubagentState TokenUsage TurnTerms"
     ),
     "session.state": (
         "AgentEntry AnyEntry CompactionEntry Entry ErrorEntry NoticeEntry PeerMessageEntry "

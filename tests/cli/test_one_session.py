@@ -142,16 +142,70 @@ def test_what_waits_from_before_is_sent_first(user: Dragoman) -> None:
 # ── what is asked of a process that runs elsewhere ────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("option", ["--yolo", "--write", "--exec", "--policy"])
-def test_rules_for_a_session_of_another_process_are_refused(user: Dragoman, option: str) -> None:
-    file = user.home / "rules.json"
-    file.write_text('{"rules": []}')
-    given = [option, str(file)] if option == "--policy" else [option]
+@pytest.mark.parametrize("option", ["--yolo", "--exec", "--policy"])
+def test_the_rules_of_a_run_hold_for_its_turn_in_another_process(
+    user: Dragoman, option: str
+) -> None:
+    file = user.workspace / "rules.json"
+    file.write_text('{"rules": [{"effect": "allow", "operation": "execute"}]}')
+    given = [option, "rules.json"] if option == "--policy" else [option]
+    with running(user, "--session", "s", "work") as owner, ExitStack() as stack:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"working\n"
+        words = (*given, "-o", "simple", "--on-ask", "reject", "ask")
+        ruled = stack.enter_context(running(user, "--session", "s", *words))
+        heard(ruled, b"queued")
+        plain = stack.enter_context(
+            running(user, "--session", "s", "-o", "simple", "--on-ask", "reject", "ask")
+        )
+        heard(plain, b"queued")
+        (user.workspace / "go").touch()
+        code, out, err = ended(ruled)
+        assert (code, out) == (0, "I have a question.\nchosen=allow\n")
+        assert f"asked for {' '.join(given)} --on-ask reject in this turn" in err
+        assert ended(plain)[:2] == (5, "I have a question.\nchosen=reject\n")
+        assert ended(owner)[0] == 0
+
+
+@pytest.mark.parametrize("option", ["--no-files", "--no-terminals"])
+def test_what_an_agent_is_offered_cannot_be_changed_by_another_process(
+    user: Dragoman, option: str
+) -> None:
     with owning(user):
-        done = user("--session", "s", *given, "next")
+        done = user("--session", "s", option, "next")
         assert (done.code, done.out) == (2, "")
-        assert f"with its own rules: remove {option}, or" in done.err
+        assert f"what it is offered: remove {option}, or" in done.err
         assert state_of(user, "s").get("queue", []) == []
+
+
+def test_writes_that_the_process_does_not_offer_are_refused_in_a_sentence(user: Dragoman) -> None:
+    """It was started without --write and asks nobody: its agent was told that it cannot write."""
+    with owning(user):
+        done = user("--session", "s", "--write", "next")
+        assert (done.code, done.out) == (2, "")
+        assert "does not offer fs/write_text_file to its agent, so --write allows" in done.err
+        assert state_of(user, "s").get("queue", []) == []
+
+
+def test_a_run_in_the_background_waits_for_an_answer_from_another_window(user: Dragoman) -> None:
+    words = ("--session", "s", "--on-ask", "wait", "-o", "simple", "ask")
+    with running(user, *words) as run:
+        told = heard(run, b"is waiting for an answer").decode()
+        assert "dragoman sessions answer s-" in told
+        assert user("sessions", "answer", "s", "allow_once").code == 0
+        code, out, _ = ended(run)
+        assert (code, out) == (0, "I have a question.\nchosen=allow\n")
+    # And where another process runs the session that would refuse by itself.
+    with running(user, "--session", "s", "work") as owner, ExitStack() as stack:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"working\n"
+        run = stack.enter_context(running(user, *words))
+        heard(run, b"queued")
+        (user.workspace / "go").touch()
+        heard(run, b"is waiting for an answer")
+        assert user("sessions", "answer", "s", "allow_once").code == 0
+        assert ended(run)[:2] == (0, "I have a question.\nchosen=allow\n")
+        assert ended(owner)[0] == 0
 
 
 def test_a_run_gives_up_when_nothing_happens_where_the_session_runs(user: Dragoman) -> None:

@@ -42,6 +42,7 @@ from dragoman.session.facts import (
     PlanStep,
     SubagentState,
     TokenUsage,
+    TurnTerms,
 )
 from dragoman.session.reduce import reduce
 from dragoman.session.state import (
@@ -322,6 +323,8 @@ def _opened(dice: random.Random) -> e.Event:
 
 Maker = Callable[[random.Random], e.Event]
 
+_TERMS = TurnTerms(by="process 7", options=["--write"], rules=[{"effect": "allow"}], on_ask="wait")
+
 _COMMON: list[Maker] = [
     lambda d: e.AgentMessage(_content(d), _message_id(d)),
     lambda d: e.AgentThought(_content(d), _message_id(d)),
@@ -366,7 +369,7 @@ _MAKERS: list[Maker] = [
     ),
     lambda d: e.TerminalReleased(_id(d, "term")),
     lambda d: e.FileWritten("a.py", "new", before="old"),
-    lambda d: e.PromptQueued(_id(d, "q"), [_content(d)]),
+    lambda d: e.PromptQueued(_id(d, "q"), [_content(d)], d.choice((None, _TERMS))),
     lambda d: e.PromptUnqueued(_id(d, "q")),
 ]
 

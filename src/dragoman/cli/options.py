@@ -101,9 +101,9 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     _add_workspace_options(agent.add_argument)
     add_permission_options(parser, "this run").add_argument(
         "--on-ask",
-        choices=("reject", "prompt"),
-        help="what to do with requests that no rule decides (default: prompt on a terminal, else "
-        "reject)",
+        choices=("reject", "prompt", "wait"),
+        help="what to do with requests that no rule decides: refuse them, ask here, or wait for an "
+        "answer from another window (default: prompt on a terminal, else reject)",
     )
 
 

@@ -34,6 +34,7 @@ from dragoman.host.gate import Gate
 from dragoman.host.workspace.changes import Change
 from dragoman.session import events as e
 from dragoman.session.content import Content
+from dragoman.session.facts import TurnTerms
 from dragoman.session.state import OVER_STATUSES, AgentEntry, Pending
 from dragoman.stream import Stream
 
@@ -68,7 +69,7 @@ class Session:
         self._client = client
         self._turn: Turn | None = None
         self._prompting: tuple[Turn, asyncio.Task[None]] | None = None
-        self._queue = deque(self._turn_for(p.id, p.content) for p in log.state.queue)
+        self._queue = deque(self._turn_for(p.id, p.content, p.terms) for p in log.state.queue)
         self._failed_with: DragomanError | None = None
         self._closing = False
         self._holding = False
@@ -130,12 +131,13 @@ class Session:
         when_busy: Literal["queue", "raise"] = "queue",
         timeout: float | None = None,
         meta: dict[str, Any] | None = None,
+        terms: TurnTerms | None = None,
     ) -> Turn:
         """Send a prompt: text, in which `@mentions` become links, or content.
 
         While another turn runs, the prompt is queued, or SessionBusy is raised. Prompts that were
         queued when the session was released go out first. `timeout` ends the turn with NoProgress
-        if the agent makes no progress for that long.
+        if the agent makes no progress for that long; `terms` are rules for this turn alone.
 
         Raises ValueError if the prompt is empty or has a block that ACP does not know,
         PromptTooLarge if it is too large to send, and TypeError for anything that is not content.
@@ -145,12 +147,12 @@ class Session:
         waits = self.busy or bool(self._queue)
         if waits and when_busy == "raise":
             raise SessionBusy(self.id)
-        turn = self._turn_for(_new_turn_id(), content)
+        turn = self._turn_for(_new_turn_id(), content, terms)
         turn.meta, turn.warnings = meta, warnings
         turn.timeout = timeout if timeout is not None else turn.timeout
         if waits:
             self._queue.append(turn)
-            self.log.record(e.PromptQueued(turn.id, content))
+            self.log.record(e.PromptQueued(turn.id, content, terms))
             self.go_on()
         else:
             self._begin(turn)
@@ -163,13 +165,8 @@ class Session:
             self.log.record(e.PromptUnqueued(following.id))
             self._begin(following)
 
-    def _turn_for(self, turn_id: str, content: list[Content]) -> Turn:
-        return Turn(
-            turn_id,
-            content,
-            timeout=self._client.timeouts.progress,
-            owner=self,
-        )
+    def _turn_for(self, turn_id: str, content: list[Content], terms: TurnTerms | None) -> Turn:
+        return Turn(turn_id, content, terms, timeout=self._client.timeouts.progress, owner=self)
 
     def went_on_unanswered(self, request_id: str | None) -> None:
         """Called by a turn whose reader does not answer."""
@@ -185,8 +182,9 @@ class Session:
         self.log.prompted("".join(part.text for part in turn.content))
         self.log.touch()
         self.gate.consent.grants.clear()  # a yes between turns is not for this one
-        self._turn = self.log.turn = self.gate.consent.turn = turn
-        self.log.record(e.TurnStarted(turn.id, turn.content))
+        self._turn = self.log.turn = turn
+        self.log.record(e.TurnStarted(turn.id, turn.content, turn.terms))
+        self.gate.consent.begin(turn)
         for warning in turn.warnings:
             self.log.record(e.Notice(warning, "warning", source="client"))
         self._prompting = turn, self._spawn(self._run(turn))
@@ -235,7 +233,8 @@ class Session:
 
     def _end(self, turn: Turn, event: e.TurnEnded, error: DragomanError | None) -> None:
         self.log.end_replay()
-        self._turn = self.log.turn = self.gate.consent.turn = None
+        self._turn = self.log.turn = None
+        self.gate.consent.begin(None)
         self.log.record(event)
         turn.finish(event, error)
         self._begin_next()
@@ -503,7 +502,7 @@ class Session:
             if waits_again:
                 sentence = f"{error}; its prompt was not sent, and is queued again"
                 self._fail(turn, ConnectionClosed(sentence))
-                self._put_back(turn.content)
+                self._put_back(turn)
             else:
                 self._fail(turn, error)
         await self.gate.close()
@@ -514,14 +513,14 @@ class Session:
         turn = self._turn
         return turn is not None and not turn.sent and not turn.cancel_requested
 
-    def _put_back(self, content: list[Content]) -> None:
+    def _put_back(self, turn: Turn) -> None:
         """Before the prompts that wait already: they are queued again behind it."""
         behind = list(self._queue)
         for each in behind:
             self.log.record(e.PromptUnqueued(each.id))
-        self._queue.appendleft(self._turn_for(_new_turn_id(), content))
+        self._queue.appendleft(self._turn_for(_new_turn_id(), turn.content, turn.terms))
         for each in self._queue:
-            self.log.record(e.PromptQueued(each.id, each.content))
+            self.log.record(e.PromptQueued(each.id, each.content, each.terms))
 
     async def stop_by_closing(self, seconds: float) -> bool:
         """Have the agent close the session, and the turn with it; here it stays, to be continued

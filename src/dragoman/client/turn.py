@@ -14,7 +14,7 @@ from dragoman.session.events import (
     PermissionRequested,
     TurnEnded,
 )
-from dragoman.session.facts import TokenUsage
+from dragoman.session.facts import TokenUsage, TurnTerms
 from dragoman.stream import Stream
 
 _QUESTIONS = (PermissionRequested, ElicitationRequested)
@@ -57,6 +57,7 @@ class Turn:
         self,
         turn_id: str,
         content: list[Content],
+        terms: TurnTerms | None = None,
         *,
         timeout: float | None,
         owner: TurnOwner,
@@ -64,6 +65,8 @@ class Turn:
         self.id = turn_id
         self.content = content
         self.meta: dict[str, Any] | None = None
+        self.terms = terms
+        """What came with the prompt from another process."""
         self.timeout = timeout
         self.warnings: list[str] = []
         """What had to be changed in the prompt, one sentence each."""

@@ -113,7 +113,7 @@ class Gate:
         self.consent = consent
         self._agent = agent
         self._providers = providers
-        self._offered = offered
+        self.offered = offered
         self._missing_file = missing_file
         self._state = state
         self._record = record
@@ -392,7 +392,7 @@ class Gate:
     ) -> None:
         """Refuse a method that is off. An agent that tries it wanted something done: with an
         `operation`, that is on the record like any other refusal."""
-        if method in self._offered:
+        if method in self.offered:
             return
         reason = f"{method} is switched off here"
         if operation is not None:

@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman.errors import CommandRefused
 from dragoman.session.content import Content
+from dragoman.session.facts import TurnTerms
 
 if TYPE_CHECKING:
     from dragoman.hub.sealed_box import Key
@@ -22,6 +23,14 @@ class Prompt(_Command, frozen=True, tag="prompt"):
     `queued`."""
 
     content: str | list[Content]
+
+
+class RuledPrompt(_Command, frozen=True, tag="ruled_prompt"):
+    """Send a prompt with rules for its turn alone. A command of its own: an owner that does not
+    know it refuses it, and does not leave the rules out."""
+
+    content: str | list[Content]
+    terms: TurnTerms
 
 
 class Cancel(_Command, frozen=True, tag="cancel"):
@@ -136,6 +145,7 @@ class Delete(_Command, frozen=True, tag="delete"):
 
 Command: TypeAlias = (
     Prompt
+    | RuledPrompt
     | Cancel
     | CancelToolCall
     | CancelTerminal

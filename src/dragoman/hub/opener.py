@@ -357,7 +357,8 @@ class Opener:
         except BaseException as error:
             await _to_its_end(self._undo_opening(recording, running, error))
             raise
-        return Live(self._store, recording, running, session, last_before=last_before)
+        home = self._hosts.home
+        return Live(self._store, recording, running, session, last_before=last_before, home=home)
 
     async def _undo_opening(
         self, recording: EventRecorder, running: Running, error: BaseException

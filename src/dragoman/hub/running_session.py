@@ -34,8 +34,10 @@ from dragoman.hub import commands as c
 from dragoman.hub.agent_pool import Running
 from dragoman.hub.event_recorder import EventRecorder
 from dragoman.hub.stored_sessions import WORTH_A_SNAPSHOT, status_of, title_of, written_snapshot
+from dragoman.hub.turn_terms import check_terms, kept_terms
 from dragoman.hub.written_files import read_written
 from dragoman.session import events as e
+from dragoman.session.facts import TurnTerms
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
 from dragoman.store.records import SessionChange
@@ -49,7 +51,7 @@ _TITLE_SECONDS = 5.0
 
 class Live:
     """One session, the recorder of its events, and its agent. Events up to number `last_before` are
-    from before it ran here."""
+    from before it ran here. `home` is this machine, where the store has several."""
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class Live:
         session: Session,
         *,
         last_before: int,
+        home: str | None = None,
     ) -> None:
         self.record = recording.record
         self.recording = recording
@@ -79,8 +82,12 @@ class Live:
         recording.describe = self.describe
         recording.on_much = self._too_much
         session.before_turn = self._on_record
+        self.home = home
         for turn in session.queued:
             turn.discard()
+            if turn.terms is not None:
+                turn.terms, lost = kept_terms(turn.terms, home)
+                turn.warnings += lost
         # What was stored while it was being opened said nothing of the agent's name for it.
         recording.refresh()
 
@@ -197,6 +204,10 @@ class Live:
             case c.Prompt(content):
                 turn = await self.prompt(content)
                 return {"turn": turn.id, "queued": turn in self.session.queued}
+            case c.RuledPrompt(content, terms):
+                check_terms(terms, self.id, home=self.home, offered=self.session.gate.offered)
+                turn = await self.prompt(content, terms)
+                return {"turn": turn.id, "queued": turn in self.session.queued}
             case c.Cancel():
                 return await self._cancel()
             case c.CancelToolCall() | c.CancelTerminal():
@@ -263,8 +274,9 @@ class Live:
             case _:
                 raise Unsupported(f"{type(command).__name__} here")
 
-    async def prompt(self, prompt: PromptInput) -> Turn:
-        """Send a prompt, or queue it; an agent that was lost is started again first.
+    async def prompt(self, prompt: PromptInput, terms: TurnTerms | None = None) -> Turn:
+        """Send a prompt, or queue it; an agent that was lost is started again first. The `terms`
+        hold for its turn alone.
 
         Raises SessionNotContinued when it comes back without its memory, ValueError when there is
         nothing in the prompt, CommandRefused when too many wait already.
@@ -272,7 +284,7 @@ class Live:
         await self._reconnected()
         if self.session.busy:  # else the first of those that wait is sent now
             self._check_queue(self.session.queued)
-        turn = self.session.prompt(prompt)
+        turn = self.session.prompt(prompt, terms=terms)
         # Its events are read where they are stored: what nobody takes here would only pile up.
         turn.discard()
         return turn

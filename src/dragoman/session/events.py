@@ -26,6 +26,7 @@ from dragoman.session.facts import (
     PlanStep,
     SubagentState,
     TokenUsage,
+    TurnTerms,
 )
 
 Continuity: TypeAlias = Literal["new", "continued", "replayed", "reset"]
@@ -92,10 +93,11 @@ class SessionClosed(Recorded, tag="session_closed"):
 
 
 class TurnStarted(Recorded, tag="turn_started"):
-    """A prompt went to the agent."""
+    """A prompt went to the agent. `terms` came with it if another process sent it."""
 
     turn_id: str
     content: list[Content]
+    terms: TurnTerms | None = None
 
     @property
     def text(self) -> str:
@@ -472,10 +474,11 @@ class FileReverted(Recorded, tag="file_reverted"):
 
 
 class PromptQueued(Recorded, tag="prompt_queued"):
-    """A prompt was queued, or changed while queued."""
+    """A prompt was queued, or changed while queued; its `terms` do not change."""
 
     queue_id: str
     content: list[Content]
+    terms: TurnTerms | None = None
 
     @property
     def text(self) -> str:

@@ -249,6 +249,22 @@ the `cancel` of the turn or the request; the `offer`, which does not include it;
 which it is too much, or whose provider failed."""
 
 
+class TurnTerms(Fact):
+    """What came with the prompt of a turn from another process, and holds for that turn alone, in
+    addition to the rules of the process that runs the session.
+
+    `by` is the process that sent it, `options` what was typed there, and `home` its machine where a
+    store has several. `on_ask` says what becomes of requests that no rule decides: `reject` refuses
+    them, `wait` lets them wait for an answer from any window.
+    """
+
+    by: str
+    options: list[str] = msgspec.field(default_factory=list[str])
+    rules: list[dict[str, Any]] = msgspec.field(default_factory=list[dict[str, Any]])
+    on_ask: Literal["reject", "wait"] | None = None
+    home: str | None = None
+
+
 class Decision(Fact):
     """What was decided, why, and by whom; `by` is None if that is not known."""
 

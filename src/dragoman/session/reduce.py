@@ -541,7 +541,7 @@ def _prompt_queued(state: SessionState, event: e.PromptQueued, limits: Limits) -
         if prompt.id == event.queue_id:
             prompt.content = event.content
             return
-    state.queue.append(QueuedPrompt(event.queue_id, event.content))
+    state.queue.append(QueuedPrompt(event.queue_id, event.content, event.terms))
 
 
 def _prompt_unqueued(state: SessionState, event: e.PromptUnqueued, limits: Limits) -> None:

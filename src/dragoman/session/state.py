@@ -27,6 +27,7 @@ from dragoman.session.facts import (
     PlanStep,
     SubagentState,
     TokenUsage,
+    TurnTerms,
 )
 
 TERMINAL_TAIL = LIMITS.tail
@@ -294,6 +295,7 @@ class QueuedPrompt(msgspec.Struct, omit_defaults=True, rename="camel"):
 
     id: str
     content: list[Content]
+    terms: TurnTerms | None = None
 
 
 Ending: TypeAlias = Literal["completed", "cancelled", "failed", "interrupted"]

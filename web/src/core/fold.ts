@@ -10,7 +10,7 @@ import { FROM_AGENT } from './generated/events'
 import { ID, LIMITS, NODE, WORD, type Limits } from './generated/limits'
 import {
   NEW_ENTRIES, OPEN_STATUSES, newCompactionEntry, newNoticeEntry, newPeerMessageEntry, newPendingElicitation,
-  newPendingPermission, newPlanEntry, newSubagent, newToolCall, newTurnState, newUserEntry,
+  newPendingPermission, newPlanEntry, newQueuedPrompt, newSubagent, newToolCall, newTurnState, newUserEntry,
 } from './generated/state'
 import { entryCount, newTerminal, placed, runningTurn } from './state'
 import type {
@@ -266,11 +266,11 @@ class Step extends Thread {
 
   private queued(event: e.PromptQueued): void {
     const { state } = this
-    const known = state.queue.some((prompt) => prompt.id === event.queueId)
-    const prompt = { id: event.queueId, content: event.content }
+    const { queueId: id, content, terms } = event
+    const known = state.queue.some((prompt) => prompt.id === id)
     state.queue = known
-      ? state.queue.map((p) => (p.id === prompt.id ? prompt : p))
-      : [...state.queue, prompt]
+      ? state.queue.map((p) => (p.id === id ? { ...p, content } : p))
+      : [...state.queue, { ...newQueuedPrompt(), id, content, ...(terms && { terms }) }]
   }
 
   // ── messages ─────────────────────────────────────────────────────────────────────────────────

@@ -3,8 +3,8 @@
 
 import type { Json } from './generated/content'
 import { ROW } from './generated/limits'
-import { NEW_ENTRIES, NEW_PENDING, newResetEntry, newSubagent, newTurnState } from './generated/state'
-import type { Entry, Pending, SessionState, Subagent, Terminal, TurnState } from './state'
+import { NEW_ENTRIES, NEW_PENDING, newQueuedPrompt, newResetEntry, newSubagent, newTurnState } from './generated/state'
+import type { Entry, Pending, QueuedPrompt, SessionState, Subagent, Terminal, TurnState } from './state'
 import { newState, newTerminal } from './state'
 import { LAST_USER, PROMPT, keyOf } from './thread'
 
@@ -13,7 +13,7 @@ type Told = Json & { entries?: Json[]; firstEntry?: number }
 /** What a state has as the server tells it. */
 const SAME = [
   'title', 'agent', 'cwd', 'continuity', 'additionalDirectories', 'modes', 'configOptions', 'commands',
-  'usage', 'queue', 'lastSeq', 'updatedAt', 'activity', 'background',
+  'usage', 'lastSeq', 'updatedAt', 'activity', 'background',
 ] as const satisfies readonly (keyof SessionState)[]
 
 export function hydrate(told: Told): SessionState {
@@ -24,6 +24,7 @@ export function hydrate(told: Told): SessionState {
   state.open = told.status !== 'closed'
   state.entries = (told.entries ?? []).map(entryOf)
   state.turns = turnsOf(told)
+  state.queue = list(told.queue).map((prompt) => ({ ...newQueuedPrompt(), ...prompt }) as QueuedPrompt)
   for (const pending of list(told.pending)) state.pending.set(String(pending.id), pendingOf(pending))
   for (const terminal of list(told.terminals)) state.terminals.set(String(terminal.id), terminalOf(terminal))
   for (const child of list(told.subagents)) state.subagents.set(String(child.sessionId), subagentOf(child))

@@ -34,16 +34,6 @@ class Asker(Protocol):
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer: ...
 
 
-class Refuser:
-    """Answers in the place of a person who is not to be asked."""
-
-    async def request_permission(self, request: PermissionRequest) -> Choice | None:
-        return None
-
-    async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
-        return ElicitationAnswer("decline")
-
-
 class ConnectionAsker:
     """Asks what an agent wants to know outside any session, while it signs in for example: there is
     no record to ask from."""
@@ -194,6 +184,23 @@ class SessionQuestions:
         except DragomanError as error:
             self._tell(str(error))
         return True
+
+
+class QuestionsElsewhere:
+    """Asks nobody, but says that the session waits for an answer, and how to give one."""
+
+    def __init__(self, session_id: str, tell: Callable[[str], None]) -> None:
+        self.fail: Callable[[BaseException], None] = lambda error: None
+        self._session_id = session_id
+        self._tell = tell
+
+    def see(self, event: e.Event) -> None:
+        if isinstance(event, e.PermissionRequested | e.ElicitationRequested):
+            how = f"give one with `dragoman sessions answer {self._session_id}`"
+            self._tell(f"the session is waiting for an answer; {how}")
+
+    def ask(self) -> None:
+        pass
 
 
 def _raise(error: BaseException) -> None:

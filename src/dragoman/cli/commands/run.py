@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman.cli import streams
 from dragoman.cli.ask.asker import TerminalAsker, asker_on
-from dragoman.cli.ask.session_questions import Refuser, SessionQuestions
+from dragoman.cli.ask.session_questions import QuestionsElsewhere, SessionQuestions
 from dragoman.cli.ask.sign_in_prompt import sign_in_needed
 from dragoman.cli.exit_codes import Exit, UsageError, ended_with
 from dragoman.cli.render.console import WAITING, Console
@@ -126,6 +126,11 @@ class Run:
                 raise
             return None
 
+    @property
+    def _is_attended(self) -> bool:
+        """Whether a question may wait: for someone here, or in another window."""
+        return self._asker is not None or self._job.options.on_ask == "wait"
+
     def _client(self, offer: Offer) -> Client:
         return client_for(
             self._job,
@@ -151,7 +156,7 @@ class Run:
 
     async def _with_agent(self, interrupts: Interrupts) -> int:
         async with (
-            hub_of(self._job, self._client, attended=self._asker is not None) as hub,
+            hub_of(self._job, self._client, attended=self._is_attended) as hub,
             told_of_outages(hub.store, self._tell),
         ):
             pause = _FIRST_PAUSE
@@ -217,7 +222,9 @@ class Run:
 
     def _follow(self, hub: Hub, live: Live, meant: Meant) -> Follower:
         questions = None
-        if self._asker is not None:
+        if self._job.options.on_ask == "wait":
+            questions = QuestionsElsewhere(live.id, self._tell)
+        elif self._asker is not None:
             asker, agent = self._asker, self._job.agent.name
             questions = SessionQuestions(hub, live.id, agent, asker, self._tell, must_answer=True)
         # Around our turn are those of other windows, and into a pipe goes what was asked for here.
@@ -283,24 +290,22 @@ class Run:
                 "another process is running this session, and only it has the frames and lists"
             )
         self._check_shared(record)
-        questions, rejects = None, self._job.options.on_ask == "reject"
-        asker = Refuser() if rejects else self._asker
-        if asker is not None:
+        questions = None
+        if self._asker is not None:
             questions = SessionQuestions(
-                hub, record.id, record.agent, asker, self._tell, must_answer=rejects
+                hub, record.id, record.agent, self._asker, self._tell, must_answer=False
             )
         return TurnElsewhere(hub, meant, self._job, self._console, questions)
 
     def _check_shared(self, record: SessionRecord) -> None:
         """What only the process that runs the session could do. Raises UsageError."""
         options = self._job.options
-        given = ((options.yolo, "--yolo"), (options.write, "--write"), (options.exec, "--exec"))
         offered = ((options.no_files, "--no-files"), (options.no_terminals, "--no-terminals"))
-        for is_given, option in (*given, (options.policy, "--policy"), *offered):
+        for is_given, option in offered:
             if is_given:
                 raise UsageError(
-                    f"another process is running this session with its own rules: remove {option}, "
-                    "or wait until it has ended"
+                    "another process is running this session, and its agent knows already what it "
+                    f"is offered: remove {option}, or wait until it has ended"
                 )
         if options.proxy:
             lacking, option = "proxy", "--proxy"

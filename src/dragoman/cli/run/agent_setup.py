@@ -200,7 +200,9 @@ def client_for(
     Raises UsageError for a recording that cannot be written.
     """
     offer = job.agent.offer.within(offer)
-    could_write = job.policy.could_allow("write", agent=job.agent.name, person=asker is not None)
+    # Someone who answers from another window is a person, too.
+    is_attended = asker is not None or job.options.on_ask == "wait"
+    could_write = job.policy.could_allow("write", agent=job.agent.name, person=is_attended)
     return Client.start(
         job.command,
         name=job.agent.name,
@@ -209,7 +211,7 @@ def client_for(
             read_files=offer.files,
             write_files=offer.files and could_write,
             terminals=offer.terminals,
-            elicitation=asker is not None,
+            elicitation=is_attended,
             terminal_sign_in=True,
         ),
         timeouts=_timeouts(timeout),
@@ -240,6 +242,15 @@ async def configure(session: Session, job: Job) -> None:
             await session.set_config_option(option, typed(session.state, option, value))
     except (ValueError, Unsupported) as error:
         raise UsageError(str(error)) from error
+
+
+def typed_rules(options: argparse.Namespace) -> list[str]:
+    """The options that say what an agent may do in a turn, as they were typed."""
+    words = [f"--policy {shlex.quote(path)}" for path in options.policy]
+    words += [f"--{flag}" for flag in ("write", "exec", "yolo") if getattr(options, flag)]
+    if options.on_ask is not None:
+        words.append(f"--on-ask {options.on_ask}")
+    return words
 
 
 def given_rules(options: argparse.Namespace) -> tuple[Rule, ...]:

@@ -8,52 +8,37 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dragoman.cli.ask.asker import asker_on
-from dragoman.cli.ask.session_questions import SessionQuestions
+from dragoman.cli.ask.session_questions import QuestionsElsewhere, SessionQuestions
 from dragoman.cli.exit_codes import Exit, UsageError, ended_with, tell
 from dragoman.cli.options import typed
 from dragoman.cli.render.console import Console
 from dragoman.cli.render.event_text import called
+from dragoman.cli.run.agent_setup import given_rules, typed_rules
 from dragoman.cli.run.follower import Follower, OwnTurn
 from dragoman.cli.run.hub_access import opened_session
 from dragoman.errors import CommandRefused, DragomanError, NoProgress, UnknownSession
+from dragoman.host.rules.rule import RuleFields
 from dragoman.hub import commands as c
 from dragoman.hub.background_work import told_of_outages
 from dragoman.hub.hub import Hub
 from dragoman.hub.owner import is_gone
 from dragoman.hub.stored_sessions import stored_state
-from dragoman.session import events as e
 from dragoman.session.content import Content
+from dragoman.session.facts import TurnTerms
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
 from dragoman.store.records import SessionRecord, StoredEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dragoman.cli.run.hub_access import Meant
     from dragoman.cli.run.job import Job
 
 _LOOK_SECONDS = 1.0
 _LAST_WORDS_SECONDS = 3.0
 """How long the end of a turn may take to be read when its owner is gone."""
-
-
-class _Unanswered:
-    """Asks nobody, but says that the session waits for an answer."""
-
-    def __init__(self, session_id: str, tell: Callable[[str], None]) -> None:
-        self.fail: Callable[[BaseException], None] = lambda error: None
-        self._session_id = session_id
-        self._tell = tell
-
-    def see(self, event: e.Event) -> None:
-        if isinstance(event, e.PermissionRequested | e.ElicitationRequested):
-            how = f"give one with `dragoman sessions answer {self._session_id}`"
-            self._tell(f"the session is waiting for an answer; {how}")
-
-    def ask(self) -> None:
-        pass
 
 
 class TurnElsewhere:
@@ -69,11 +54,14 @@ class TurnElsewhere:
         self._console = console
         self._questions = questions
         self._turn = OwnTurn("")
+        waiting = None  # what is refused there at once waits for nobody
+        if job.options.on_ask != "reject":
+            waiting = QuestionsElsewhere(self._id, console.tell)
         self._follower = Follower(
             console,
             meant.state,
             others="ask" if questions is None else "skip",
-            questions=questions or _Unanswered(self._id, console.tell),
+            questions=questions or waiting,
         )
         self._cancelled = False
         self._heard = 0.0
@@ -91,10 +79,42 @@ class TurnElsewhere:
             raise UsageError(f"{sentence}; remove --record, or wait until it has ended")
         await self._configure()
         # Not opened here: the process that opens it has to serve those who queue after us.
-        reply = await self._hub.send(self._id, c.Prompt(prompt), opens=False)
+        reply = await self._sent(prompt)
         self._turn = self._follower.turn = OwnTurn(reply["turn"])
         if reply["queued"]:
             self._console.tell("queued: it will be sent when the running turn ends")
+
+    async def _sent(self, prompt: list[Content]) -> c.Reply:
+        """With the rules of this run, which hold for its turn. Raises UsageError for rules that
+        cannot hold there."""
+        terms = self._terms
+        if terms is None:
+            return await self._hub.send(self._id, c.Prompt(prompt), opens=False)
+        try:
+            return await self._hub.send(self._id, c.RuledPrompt(prompt, terms), opens=False)
+        except CommandRefused as error:
+            if error.code not in ("elsewhere", "not_offered", "too_large", "unsupported"):
+                raise
+            raise UsageError(str(error)) from error
+
+    @property
+    def _terms(self) -> TurnTerms | None:
+        """What was asked for here; None for nothing."""
+        options, owner = self._job.options, self._hub.owner
+        by = f"process {owner.pid}" + (f" on {owner.label}" if owner.label else "")
+        given = given_rules(options)
+        rules = [msgspec.structs.replace(rule, source=f"{rule.source} of {by}") for rule in given]
+        waits = self._questions is not None or options.on_ask == "wait"
+        on_ask = "reject" if options.on_ask == "reject" else "wait" if waits else None
+        if not rules and on_ask is None:
+            return None
+        return TurnTerms(
+            by=by,
+            options=typed_rules(options),
+            rules=[msgspec.to_builtins(RuleFields.of(rule)) for rule in rules],
+            on_ask=on_ask,
+            home=self._hub.hosts.home,
+        )
 
     async def _configure(self) -> None:
         options = self._job.options
@@ -154,11 +174,12 @@ class TurnElsewhere:
 
     async def _until_silent(self) -> None:
         """Until nothing was heard for as long as the run may wait: forever, if it may. A question
-        that nobody here answers does not count as progress either."""
+        that nobody here answers, nor waits for, does not count as progress either."""
         seconds: float | None = self._job.options.timeout
+        waits = self._questions is not None or self._job.options.on_ask == "wait"
         self._heard = time.monotonic()
         while seconds is None or time.monotonic() < self._heard + seconds:
-            if self._questions is not None and self._follower.state.pending:
+            if waits and self._follower.state.pending:
                 self._heard = time.monotonic()
             await asyncio.sleep(_LOOK_SECONDS if seconds is None else min(seconds, _LOOK_SECONDS))
 

@@ -54,6 +54,7 @@ from dragoman.host.permissions.wording import (
 )
 from dragoman.host.rules.access import TOO_LONG, Access, is_too_long
 from dragoman.host.rules.policy import NO_RULE, Policy, PolicyDecision, Rule
+from dragoman.host.rules.rule import RuleFields
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session import facts
@@ -80,6 +81,9 @@ class Audience(Protocol):
 
     @property
     def cancel_requested(self) -> bool: ...
+
+    @property
+    def terms(self) -> facts.TurnTerms | None: ...
 
 
 class Settlement(msgspec.Struct, frozen=True):
@@ -159,6 +163,16 @@ class Consent:
         self.elicitations = Elicitations(
             self, workspace, elicitation, self._room, state=state, record=record, limit=limit
         )
+
+    def begin(self, turn: Audience | None) -> None:
+        """This turn runs now, under the rules that came with its prompt; None when it has ended."""
+        terms = None if turn is None else turn.terms
+        self.turn = turn
+        self._policy.lend([] if terms is None else rules_of(terms), self._workspace)
+        if terms is not None and terms.options:
+            words = f"{terms.by} asked for {' '.join(terms.options)} in this turn"
+            more = "the rules of the process that runs the session apply, too"
+            self._record(e.Notice(f"{words}; {more}", source="client"))
 
     # ── what we are about to do ourselves ─────────────────────────────────────────────────────
 
@@ -381,6 +395,8 @@ class Consent:
 
     def nobody_reads(self, asker: object) -> bool:
         """Whether a question would wait for an answer that cannot come."""
+        if self.turn is not None and self.turn.terms is not None and self.turn.terms.on_ask:
+            return self.turn.terms.on_ask == "reject"
         if not self.nobody_waits_for(asker):
             return False
         return self.turn is None or self.turn.unread
@@ -538,6 +554,11 @@ def _once(asking: _Asking) -> str | None:
 
 def _refusing(request: PermissionRequest) -> str | None:
     return choose_option(plain_options(request.options), "deny")
+
+
+def rules_of(terms: facts.TurnTerms) -> list[Rule]:
+    """Raises ValueError for what is not a rule."""
+    return [msgspec.convert(fields, RuleFields).plain() for fields in terms.rules]
 
 
 def _allows(option_id: str | None, options: Sequence[PermissionOption]) -> bool:

@@ -426,6 +426,7 @@ class Policy:
         self._given = (*rules, *flag_rules(write=write, execute=execute, yolo=yolo))
         self._remembered: list[tuple[Workspace | None, Rule]] = []
         """With the session that a rule is for: not its id, since an agent may give one twice."""
+        self._lent: list[tuple[Workspace, Sequence[Rule]]] = []
         self._stored = stored
         self._index = RuleIndex(())
         self._used: dict[str, float] = {}
@@ -439,7 +440,8 @@ class Policy:
 
     def _rules_for(self, workspace: Workspace) -> tuple[Rule, ...]:
         ours = (rule for of, rule in self._remembered if of is None or of is workspace)
-        return (*self._given, *ours, *self._kept())
+        lent = (rule for of, rules in self._lent if of is workspace for rule in rules)
+        return (*self._given, *lent, *ours, *self._kept())
 
     def decide(self, access: Access, workspace: Workspace) -> PolicyDecision:
         rules = self._rules_for(workspace)
@@ -508,6 +510,12 @@ class Policy:
         else:
             self._stored.add(rule)
 
+    def lend(self, rules: Sequence[Rule], workspace: Workspace) -> None:
+        """Rules for the turn of a session that begins; those of the turn before no longer count."""
+        others = [each for each in self._lent if each[0] is not workspace]
+        self._lent = [*others, (workspace, rules)] if rules else others
+
     def forget(self, workspace: Workspace) -> None:
         """Drop the rules of a session that has ended."""
+        self.lend((), workspace)
         self._remembered = [each for each in self._remembered if each[0] is not workspace]

@@ -80,6 +80,10 @@ class RuleFields(Rule, frozen=True, rename="camel"):
     def of(rule: Rule) -> RuleFields:
         return RuleFields(**msgspec.structs.asdict(rule))
 
+    def plain(self) -> Rule:
+        """The rule itself."""
+        return Rule(**msgspec.structs.asdict(self))
+
 
 YOUR_ANSWER = "your answer"
 """The source of rules that were made from answers."""

@@ -3,7 +3,7 @@
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
   BackgroundWork, Command, ConfigOption, Cost, Decision, Mode, PermissionOffer, PermissionOption,
-  PlanStep, SubagentState, TokenUsage,
+  PlanStep, SubagentState, TokenUsage, TurnTerms,
 } from './facts'
 
 export interface Recorded {
@@ -33,6 +33,7 @@ export interface TurnStarted extends Recorded {
   type: 'turn_started'
   turnId: string
   content: Content[]
+  terms?: TurnTerms | null
 }
 
 export interface TurnCancelling extends Recorded {
@@ -297,6 +298,7 @@ export interface PromptQueued extends Recorded {
   type: 'prompt_queued'
   queueId: string
   content: Content[]
+  terms?: TurnTerms | null
 }
 
 export interface PromptUnqueued extends Recorded {

@@ -134,6 +134,14 @@ export interface ElicitationQuestion {
   toolCallId?: string | null
 }
 
+export interface TurnTerms extends Fact {
+  by: string
+  options?: string[]
+  rules?: Json[]
+  onAsk?: 'reject' | 'wait' | null
+  home?: string | null
+}
+
 export interface Decision extends Fact {
   effect: string
   reason: string

@@ -3,7 +3,7 @@
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
   BackgroundWork, Command, ConfigOption, ContextUsage, Modes, PermissionOffer, PermissionOption,
-  PlanStep, SubagentState, TokenUsage,
+  PlanStep, SubagentState, TokenUsage, TurnTerms,
 } from './facts'
 import type { Continuity } from './events'
 
@@ -157,6 +157,7 @@ export interface Subagent {
 export interface QueuedPrompt {
   id: string
   content: Content[]
+  terms: TurnTerms | null
 }
 
 export interface TurnState {
@@ -275,6 +276,10 @@ export const newPendingElicitation = (): Omit<PendingElicitation, 'id' | 'messag
 export const newSubagent = (): Omit<Subagent, 'sessionId'> => ({
   title: null, description: null, state: null, cwd: null, additionalDirectories: null,
   capabilities: null, seq: 0, at: 0,
+})
+
+export const newQueuedPrompt = (): Omit<QueuedPrompt, 'id' | 'content'> => ({
+  terms: null,
 })
 
 export const newTurnState = (): Omit<TurnState, 'id'> => ({

@@ -63,7 +63,7 @@ class Conversation:
     """One chat. What commands need of it is public."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self._job = prepare(options, asks=options.on_ask != "reject")
+        self._job = prepare(options, asks=options.on_ask in (None, "prompt"))
         self.style = Style(colour=wants_colour(sys.stdout))
         self._screen = Screen()
         self._status = ScreenStatus(self._screen, self.style)
@@ -117,7 +117,8 @@ class Conversation:
         ):
             status.doing(f"starting {name}")
             try:
-                made = hub_of(self._job, self._start, attended=self._job.asks)
+                waits = self._job.asks or self._job.options.on_ask == "wait"
+                made = hub_of(self._job, self._start, attended=waits)
                 self._hub = await stack.enter_async_context(made)
                 told = told_of_outages(self._hub.store, self.say)
                 await stack.enter_async_context(told)
