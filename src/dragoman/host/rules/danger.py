@@ -38,6 +38,7 @@ _SECRETS = "reads credentials"
 _TABLE = (
     _Danger(_DELETES, "rm", having=r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive"),
     _Danger("deletes everything it finds", "find fd", having=r"-delete|rm|shred|-x|--exec.*"),
+    _Danger("deletes everything it is given", "xargs parallel", having="rm|shred"),
     _Danger("erases files or disks for good", "shred wipefs mkfs.* fdisk parted diskutil"),
     _Danger("writes over a file or a disk", "dd", having=r"of=.*"),
     _Danger(
@@ -231,8 +232,9 @@ def _is_one(row: _Danger, argv: Argv) -> bool:
 
 
 def _plain(argv: Argv) -> list[str]:
-    """The words that are not options."""
-    return [word for word in argv[1:] if not word.startswith("-")]
+    """The words that are not options, nor the values of options that may come before a verb."""
+    words = enumerate(argv[1:])
+    return [word for at, word in words if not word.startswith("-") and argv[at] not in ("-C", "-c")]
 
 
 @functools.lru_cache(maxsize=256)
