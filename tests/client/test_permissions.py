@@ -1078,3 +1078,19 @@ async def test_what_a_rule_denies_is_refused_without_asking(
         effect, reason = s.effect
         assert effect == "deny"
         assert ("offers no way to refuse" in reason) == (expected == CANCELLED)
+
+
+# ── what was said before ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("folder", [".", ".."])
+async def test_a_request_is_judged_by_what_the_call_said_before_it_too(
+    folder: str, tmp_path: Path
+) -> None:
+    async with scene(tmp_path, policy=Policy(execute=True)) as s:
+        await s.begin()
+        told = {"command": "ls", "workdir": str(tmp_path / folder)}
+        s.agent.update("tool_call", toolCallId="t", title="ls", kind="execute", rawInput=told)
+        params = question(call={"kind": "execute", "rawInput": {"command": "ls"}})
+        answer = await s.result("session/request_permission", params)
+        assert answer["result"] == selected("once" if folder == "." else "no")
