@@ -24,6 +24,7 @@ const YOURS = table<string>({ 'your answer': 'your “always” answer', 'your r
 
 /** Where a stored rule comes from. */
 export function madeBy({ source = '' }: Rule): string {
+  if (source.endsWith('/.dragoman/policy.toml')) return 'the project’s file'
   return source === 'your rule' ? 'added by you' : 'your answer'
 }
 

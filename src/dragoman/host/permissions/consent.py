@@ -138,6 +138,8 @@ class Consent:
     ) -> None:
         self.turn: Audience | None = None
         self.grants = Grants()
+        self._has_told = False
+        """Whether this session has looked at the rules that are kept with its project."""
         self.attended = attended
         """Whether a program answers questions, so that they wait for it; None if it did not say."""
         self.look: Look | None = None
@@ -169,6 +171,10 @@ class Consent:
         terms = None if turn is None else turn.terms
         self.turn = turn
         self._policy.lend([] if terms is None else rules_of(terms), self._workspace)
+        if turn is not None and not self._has_told:
+            self._has_told = True
+            if (remark := self._policy.remark(self._workspace)) is not None:
+                self._record(e.Notice(remark, "warning", source="client"))
         if terms is not None and terms.options:
             words = f"{terms.by} asked for {' '.join(terms.options)} in this turn"
             more = "the rules of the process that runs the session apply, too"

@@ -22,6 +22,7 @@ from dragoman.data_directory import data_directory
 from dragoman.errors import ConfigError
 from dragoman.host.rules.access import OPERATIONS, Access, Operation, Sighting
 from dragoman.host.rules.line_steps import Look, RuleIndex, Steps, by_letters
+from dragoman.host.rules.project_file import in_force, remark
 from dragoman.host.rules.rule import (
     YOUR_ANSWER,
     YOUR_RULE,
@@ -441,7 +442,11 @@ class Policy:
     def _rules_for(self, workspace: Workspace) -> tuple[Rule, ...]:
         ours = (rule for of, rule in self._remembered if of is None or of is workspace)
         lent = (rule for of, rules in self._lent if of is workspace for rule in rules)
-        return (*self._given, *lent, *ours, *self._kept())
+        return (*self._given, *lent, *ours, *in_force(self._kept(), workspace.cwd))
+
+    def remark(self, workspace: Workspace) -> str | None:
+        """What a person should know about the rules that are kept with a project."""
+        return None if self._stored is None else remark(self._kept(), workspace.cwd)
 
     def decide(self, access: Access, workspace: Workspace) -> PolicyDecision:
         rules = self._rules_for(workspace)

@@ -22,6 +22,7 @@ _EDITOR = "an editor runs the commands in it"
 _AGENT = "coding agents run the commands in it"
 _ENVIRONMENT = "it runs when you enter the directory"
 _PACKAGES = "a package manager or build tool runs the commands in it"
+_RULES = "it says what agents may do"
 _TOOLS = "a debugger or an interpreter runs it when it starts"
 
 # `name/**` is the folder and all beneath; one `*` in a name is any characters. In lower case.
@@ -355,6 +356,7 @@ TABLE: dict[str, tuple[str, ...]] = {
         "opencode.json",
         "opencode.jsonc",
     ),
+    _RULES: (".dragoman/**",),
     _ENVIRONMENT: (
         ".envrc",
         ".direnvrc",

@@ -57,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_add(actions)
     _add_explain(actions)
     _add_test(actions)
+    trusting = actions.add("trust", "apply the rules in .dragoman/policy.toml, as they are now")
+    trusting.add_argument("--cwd", metavar="DIR", help="project (default: the current directory)")
     revoking = actions.add("revoke", "delete a stored rule", module="rules", alias="remove")
     revoking.add_argument("id", metavar="ID", help="rule id, as printed by `policy list`")
 

@@ -15,6 +15,7 @@ from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.host.permissions.always_rules import describe
 from dragoman.host.rules.policy import StoredRule
 from dragoman.host.rules.policy_file import load_policy
+from dragoman.host.rules.project_file import NAME, is_of_file
 from dragoman.host.rules.rule import RuleFields
 from dragoman.safe_text import reveal
 from dragoman.store.open import open_default
@@ -84,7 +85,8 @@ def _when(stored: StoredRule) -> str:
     used = "never used" if stored.used_at is None else f"last used {_moment(stored.used_at)}"
     expires = stored.rule.expires_at
     end = "" if expires is None else f", until {_moment(expires)}"
-    return f"created {_moment(stored.created_at)}, {used}{end}"
+    verb = f"from {NAME}, trusted" if is_of_file(stored.rule) else "created"
+    return f"{verb} {_moment(stored.created_at)}, {used}{end}"
 
 
 def _moment(seconds: float) -> str:
