@@ -155,6 +155,8 @@ class PermissionOption(Fact):
     """What the answer does, in Dragoman's words; `name` is the agent's label and proves nothing."""
     warning: str | None = None
     """Set if `name` contradicts `kind`, or the answer is unclear."""
+    counts_once: bool = False
+    """Whether an "always" answer counts once only, as its consequence says."""
 
 
 class PermissionOffer(Fact):

@@ -37,7 +37,7 @@ SAME = {
 }
 
 
-class Shown(msgspec.Struct, frozen=True):
+class Shown(msgspec.Struct, frozen=True, rename="camel"):
     """One answer for a person: `words` are ours, and `remark` tells what the agent calls it.
 
     With `warns` the remark must be read: the label says something else than the answer does.
@@ -49,6 +49,7 @@ class Shown(msgspec.Struct, frozen=True):
     remark: str = ""
     warns: bool = False
     consequence: str | None = None
+    counts_once: bool = False
 
     @property
     def line(self) -> str:
@@ -90,7 +91,15 @@ def _shown(option: PermissionOption, *, alone: bool, known_by_name: bool, clear:
     called = _called(option, alone=alone, known_by_name=known_by_name)
     warning = _warning(option, clear=clear)
     parts = [part for part in (called, warning) if part]
-    return Shown(option.id, option.kind, words, ", ".join(parts), bool(warning), option.consequence)
+    return Shown(
+        option.id,
+        option.kind,
+        words,
+        ", ".join(parts),
+        bool(warning),
+        option.consequence,
+        option.counts_once,
+    )
 
 
 def is_for_session(option: PermissionOption) -> bool:

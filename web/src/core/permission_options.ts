@@ -22,6 +22,7 @@ export interface Shown {
   warns: boolean
   /** What an answer for always leads to, where it is known; null for one that is for once. */
   consequence: string | null
+  countsOnce: boolean
 }
 
 /** By kind, so that the first is for once where there is one; those of one kind stay as they came. */
@@ -51,6 +52,7 @@ export function asShown(options: readonly PermissionOption[]): Shown[] {
       remark: [calledOf(option, alone, names.get(nameOf(option)) === 1), warning].filter(Boolean).join(', '),
       warns: warning !== '',
       consequence: option.consequence ?? null,
+      countsOnce: option.countsOnce ?? false,
     }
   })
 }

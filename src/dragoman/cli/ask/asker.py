@@ -324,7 +324,7 @@ def asked(request: PermissionRequest, style: Style, *, whole: bool) -> list[str]
 def answer_lines(option: Shown, mark: str, style: Style) -> list[str]:
     """An answer in our words; what the agent calls it comes second."""
     room = "     "
-    lines = [f"  {mark}{option.words}"]
+    lines = [f"  {mark}{_told(option)}"]
     if option.remark and option.warns:
         lines += [style(line, BOLD, YELLOW) for line in folded(f"! {option.remark}", room)]
     elif option.remark:
@@ -332,6 +332,14 @@ def answer_lines(option: Shown, mark: str, style: Style) -> list[str]:
     if option.consequence:
         lines += [style(line, DIM) for line in folded(reveal(option.consequence), room)]
     return lines
+
+
+def _told(option: Shown) -> str:
+    """An answer that counts once is not called always."""
+    if not option.counts_once:
+        return option.words
+    once = "Allow once" if option.kind.startswith("allow") else "Reject"
+    return f"{once}, the agent's “{option.words}”"
 
 
 def _subjects(request: PermissionRequest, style: Style, whole: bool) -> Iterator[str]:
@@ -413,7 +421,9 @@ def _wish(request: PermissionRequest, whole: bool) -> str:
 def _wording(request: PermissionRequest, whole: bool) -> list[str]:
     """The agent's own words for it; our own only where they say more than is there already."""
     if request.claimed:
-        title = "" if request.operation == "other" else request.title
+        line = command_line(request.argv) if request.argv else None
+        repeats = line is not None and line in request.title
+        title = "" if request.operation == "other" or repeats else request.title
         words = [_words(text, whole) for text in (title, request.explanation) if text]
         return folded(f"in its words: {': '.join(words)}", "  ") if words else []
     line = command_line(request.argv) if request.argv is not None else "".join(request.paths)

@@ -113,8 +113,10 @@ def with_consequences(
         return _consequence(always(answer, scope), claimed, answer == "deny" or once is None)
 
     def told(option: PermissionOption, answer: Answer) -> PermissionOption:
-        words = consequence(answer, scope_of([option]))
-        return msgspec.structs.replace(option, consequence=words)
+        scope = scope_of([option])
+        once_only = isinstance(always(answer, scope), NoRule)
+        words = consequence(answer, scope)
+        return msgspec.structs.replace(option, consequence=words, counts_once=once_only)
 
     return [
         told(option, _FOR_ALWAYS[option.kind]) if option.kind in _FOR_ALWAYS else option

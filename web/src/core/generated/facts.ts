@@ -93,6 +93,7 @@ export interface PermissionOption extends Fact {
   consequence?: string | null
   words?: string | null
   warning?: string | null
+  countsOnce?: boolean
 }
 
 export interface PermissionOffer extends Fact {
