@@ -7,7 +7,6 @@ rules no longer allow anything; what they deny or ask stays until the new conten
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Sequence
 
@@ -33,7 +32,9 @@ class ProjectFile(msgspec.Struct, frozen=True):
     @property
     def digest(self) -> str:
         """Of its path and content: the same file elsewhere is another one."""
-        return hashlib.sha256(self.path.encode() + b"\0" + self.content).hexdigest()[:24]
+        from hashlib import sha256  # few projects have such a file
+
+        return sha256(self.path.encode() + b"\0" + self.content).hexdigest()[:24]
 
     def rules(self) -> tuple[Rule, ...]:
         """As they are stored once they are trusted. Raises ConfigError."""
