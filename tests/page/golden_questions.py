@@ -135,7 +135,7 @@ def _offers() -> list[list[PermissionOption]]:
 
 
 def _fields(shown: msgspec.Struct) -> dict[str, Any]:
-    return msgspec.structs.asdict(shown)
+    return msgspec.to_builtins(shown)
 
 
 def _excerpt(lines: list[str], marked: bool) -> list[str | Left]:
