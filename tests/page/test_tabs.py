@@ -24,7 +24,8 @@ async def test_ten_tabs_see_a_turn(tmp_path: Path) -> None:
         for tab in (page, *tabs):
             await expect(tab.locator(".card.permission")).to_have_count(1)
         await ready(tabs[-1].locator(".card.permission"))
-        await tabs[-1].locator(".card.permission button").last.click()
+        card = tabs[-1].locator(".card.permission")
+        await card.get_by_role("button", name="Reject").click()
         for tab in (page, *tabs):
             await expect(tab.locator(".card.permission")).to_contain_text("ls -la")
         assert not wrong, wrong
@@ -43,7 +44,8 @@ async def test_tabs_without_shared_workers_share_through_one_of_them(tmp_path: P
         # The one that reads goes; the other takes over where it was.
         await first.goto("about:blank")
         await ready(other.locator(".card.permission"))
-        await other.locator(".card.permission button").last.click()
+        card = other.locator(".card.permission")
+        await card.get_by_role("button", name="Reject").click()
         await expect(other.locator(".card.permission")).to_contain_text("ls -la")
 
 

@@ -56,7 +56,7 @@ export class FakeServer {
     if (id === undefined) return this.list()
     const events = this.sessions.get(decodeURIComponent(id)) ?? []
     const number = (name: string) => Number(url.searchParams.get(name) ?? Infinity)
-    if (what !== 'events') return state(events, number('entries'), number('before'))
+    if (what !== 'events') return { ...state(events, number('entries'), number('before')), updatedAt: this.summaries.get(id)?.updatedAt ?? '' }
     const after = number('after')
     return { events: structuredClone(events.slice(after, after + number('limit'))), last: events.length }
   }

@@ -27,3 +27,16 @@ test('questions stand in the order they came, whatever the list of sessions does
   store.summaries = new Map([...store.summaries].reverse())
   expect(order()).toEqual([...before, 'of a'])
 })
+
+test('questions from before the page was opened stand in the order they were asked', async () => {
+  const server = new FakeServer()
+  // The list has what was used last on top, and so it is loaded first.
+  const times = new Map([['late', '2026-11-17T12:00:00Z'], ['early', '2026-11-17T10:00:00Z'], ['middle', '2026-11-17T11:00:00Z']])
+  for (const [id, updatedAt] of times) {
+    server.tell(id, question(`of ${id}`))
+    server.summaries.set(id, { status: 'waiting', updatedAt })
+  }
+  await store.refresh()
+  await until(() => order().length === 3)
+  expect(order()).toEqual(['of early', 'of middle', 'of late'])
+})

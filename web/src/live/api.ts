@@ -89,8 +89,9 @@ export const sessions = {
   mode: (id: string, modeId: string) => call<Json>('POST', `${at(id)}/mode`, { modeId }),
   config: (id: string, configId: string, value: string | boolean) =>
     call<Json>('POST', `${at(id)}/config`, { configId, value }),
-  permit: (id: string, request: string, optionId: string) =>
-    call<Json>('POST', `${at(id)}/permissions/${encodeURIComponent(request)}`, { optionId }),
+  /** What is dangerous and shall count for longer has to be `confirmed`. */
+  permit: (id: string, request: string, optionId: string, confirmed = false) =>
+    call<Json>('POST', `${at(id)}/permissions/${encodeURIComponent(request)}`, confirmed ? { optionId, confirmed } : { optionId }),
   elicit: (id: string, request: string, action: string, content?: Json) =>
     call<Json>('POST', `${at(id)}/elicitations/${encodeURIComponent(request)}`, content ? { action, content } : { action }),
   editQueued: (id: string, queueId: string, prompt: Prompt) => call<Json>('POST', `${at(id)}/queue`, { id: queueId, ...prompt }),

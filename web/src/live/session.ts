@@ -7,6 +7,7 @@ import { reduce } from '../core/fold'
 import { Changes } from '../core/thread'
 import { hydrate, index } from '../core/hydrate'
 import type { Values } from '../core/form'
+import type { Json } from '../core/generated/content'
 import type { Entry, SessionState, Terminal } from '../core/state'
 import { newState } from '../core/state'
 import { ApiError, sessions, type Detail } from './api'
@@ -38,6 +39,8 @@ export class LiveSession {
   readonly thread = new Signal()
   /** When each question came here, in milliseconds. */
   readonly arrivals = new Map<string, number>()
+  /** When each was asked, in milliseconds since 1970, as far as that is known. */
+  readonly askedAt = new Map<string, number>()
   /** What was filled in of a question and not sent. It is kept here alone: it may be a secret. */
   readonly filled = new Map<string, Values>()
   /** Prompts on their way to the server: it may start the agent first. */
@@ -140,7 +143,8 @@ export class LiveSession {
     this.loaded = true
     this.error = null
     this.grew = false
-    this.noteQuestions()
+    // It waits since its last event, if it waits: what came before this tab did is in its order too.
+    this.noteQuestions(Date.parse(String((told as Json).updatedAt)))
     this.flush()
     this.thread.emit()
     this.facts.emit()
@@ -205,10 +209,14 @@ export class LiveSession {
   }
 
   /** Questions that came, however they did, and those that are settled. */
-  private noteQuestions(): void {
+  private noteQuestions(since = NaN): void {
     const { pending } = this.state
-    for (const id of pending.keys()) if (!this.arrivals.has(id)) this.arrivals.set(id, performance.now())
-    for (const known of [this.arrivals, this.filled]) {
+    for (const id of pending.keys()) {
+      if (this.arrivals.has(id)) continue
+      this.arrivals.set(id, performance.now())
+      this.askedAt.set(id, Number.isNaN(since) ? Date.now() : since)
+    }
+    for (const known of [this.arrivals, this.askedAt, this.filled]) {
       for (const id of known.keys()) if (!pending.has(id)) known.delete(id)
     }
   }

@@ -1,6 +1,7 @@
 // All sessions of this tab, outside React: the server's list, and those that are open.
 
 import type { Event } from '../core/generated/events'
+import { leading } from '../core/questions'
 import type { Pending } from '../core/state'
 import type { Rule } from '../core/rules'
 import { ApiError, agents, costs, policies, sessions, type AgentInfo, type Amount, type Summary } from './api'
@@ -186,17 +187,17 @@ class Store {
     this.list.emit()
   }
 
-  /** Every pending question of all sessions, the newest last. */
+  /** What is to be answered in all sessions, the newest last. */
   waiting(): Waiting[] {
-    const found: (Waiting & { arrived: number })[] = []
+    const found: (Waiting & { asked: number; arrived: number })[] = []
     for (const session of this.summaries.values()) {
       const live = this.live.get(session.id)
       if (live === undefined || session.archived) continue
-      for (const pending of live.state.pending.values()) {
-        found.push({ session, pending, arrived: live.arrivals.get(pending.id) ?? 0 })
+      for (const pending of leading(live.state.pending)) {
+        found.push({ session, pending, asked: live.askedAt.get(pending.id) ?? 0, arrived: live.arrivals.get(pending.id) ?? 0 })
       }
     }
-    return found.sort((a, b) => a.arrived - b.arrived || a.session.id.localeCompare(b.session.id))
+    return found.sort((a, b) => a.asked - b.asked || a.arrived - b.arrived || a.session.id.localeCompare(b.session.id))
   }
 
   /** Sessions that wait, of which it is not known yet for what. */

@@ -1,18 +1,19 @@
-// A long text to decide on: both ends are visible at once, the middle after a click. Nothing scrolls
-// inside, where an end could be overlooked.
+// A long text to decide on: both ends are visible at once, the middle after a click.
 
 import { useState, type ReactNode } from 'react'
 import { bothEnds, excerpt, isEmpty, leftWords, type Left, type Part } from '../../core/excerpt'
 import { Plain } from './plain_text'
 
-const FIRST = 14
-const LAST = 8
+/** How many rows of the beginning and of the end fit, with the answers below. */
+const ROOMY = [10, 6] as const
+const NARROW = [5, 4] as const
 const MORE = 1000
 
 /** Which rows are drawn, and how to have more of them. */
 export function useEnds<T>(rows: readonly T[], emptiness: (row: T) => string | null): { parts: Part<T>[]; more: () => void } {
-  const [first, setFirst] = useState(FIRST)
-  return { parts: excerpt(rows, first, LAST, emptiness), more: () => setFirst(first + MORE) }
+  const [[beginning, last]] = useState(() => (window.matchMedia('(max-width: 767px), (max-height: 700px)').matches ? NARROW : ROOMY))
+  const [more, setMore] = useState(0)
+  return { parts: excerpt(rows, beginning + more, last, emptiness), more: () => setMore(more + MORE) }
 }
 
 /** The row that replaces the omitted ones. */

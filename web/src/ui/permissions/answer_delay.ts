@@ -5,8 +5,9 @@ import type { LiveSession } from '../../live/session'
 
 const TOO_SOON_MS = 300
 
-/** Whether a question was there long enough for an answer to be meant for it. */
-export function useAnswerDelay(session: LiveSession, id: string, place: number): boolean {
+/** Whether a question was there long enough for an answer to be meant for it, and for as many sessions as it counts for. */
+export function useAnswerDelay(session: LiveSession, id: string, position: number, count = 1): boolean {
+  const place = `${position} ${count}`
   const [, drawAgain] = useReducer((count: number) => count + 1, 0)
   const since = useRef({ place, at: session.arrivals.get(id) ?? -Infinity })
   if (since.current.place !== place) since.current = { place, at: performance.now() }

@@ -38,7 +38,7 @@ export const SHORTCUTS: Shortcut[] = [
   { keys: 'e', does: 'Expand or collapse the entry', run: { e: toggleEntry } },
   { keys: '[ ]', does: 'Previous, next change', run: { '[': () => moveChange(-1), ']': () => moveChange(1) } },
   { keys: 'c', does: 'Write a prompt', run: { c: () => focus('composer') } },
-  { keys: '1 to 9', does: 'Answer the focused permission card' },
+  { keys: '1 to 9', does: 'Answer the focused permission card; m allows more' },
   { keys: '?', does: 'Show this list', run: { '?': () => shell.open({ name: 'help' }) } },
 ]
 

@@ -2,6 +2,7 @@
 
 import { useRef, useState, type MouseEvent } from 'react'
 import { ago, plural } from '../../core/format'
+import { leading } from '../../core/questions'
 import { reveal } from '../../core/safe_text'
 import { byProject, shownSessions, titleOf, type Filter, type Group } from '../../core/listing'
 import type { Summary } from '../../live/api'
@@ -79,7 +80,8 @@ function SessionRow({ session }: { session: Summary }) {
   const route = useRoute()
   const here = route.screen === 'session' && route.id === session.id
   const unread = store.unread(session) && !here
-  const asked = store.known(session.id)?.state.pending.size ?? 0
+  const known = store.known(session.id)
+  const asked = known === undefined ? 0 : leading(known.state.pending).length
   return (
     <li className={`session ${here ? 'here' : ''} ${unread ? 'unread' : ''}`}>
       <a href={paths.session(session.id)} aria-current={here ? 'page' : undefined} onClick={() => shell.set({ drawer: false })}>

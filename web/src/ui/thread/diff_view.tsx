@@ -6,6 +6,7 @@ import { askedRows, diffRows, type DiffRow, type FileDiff } from '../../core/dif
 import { bothEnds, isEmpty, type Part } from '../../core/excerpt'
 import { within } from '../../core/format'
 import { visibleLine } from '../../core/safe_text'
+import { copy } from '../common/clipboard'
 import { LeftRow, useEnds } from '../common/long_text'
 import { Icon } from '../common/icons'
 import { Plain } from '../common/plain_text'
@@ -52,7 +53,7 @@ export const AskedDiff = memo(function AskedDiff({ diff, cwd }: { diff: Diff; cw
   const [whole, setWhole] = useState(false)
   const cut = !whole && file.rows.some(({ text }) => bothEnds(text) !== bothEnds(text, true))
   return (
-    <DiffFrame diff={diff} file={file} cwd={cwd}>
+    <DiffFrame diff={diff} file={file} cwd={cwd} copies>
       {diff.replaces && <p className="replaces"><Icon name="alert" /> <span>Replaces <Plain text={diff.replaces} /></span></p>}
       {parts.length > 0 && <DiffTable parts={parts} more={more} shorten={!whole} />}
       {cut && <button type="button" className="more" onClick={() => setWhole(true)}>Show long lines in full</button>}
@@ -64,13 +65,14 @@ function emptinessOf({ sign, text }: DiffRow): string | null {
   return sign !== '@' && isEmpty(text) ? sign : null
 }
 
-function DiffFrame({ diff, file, cwd, children }: { diff: Diff; file: FileDiff; cwd: string; children: ReactNode }) {
+function DiffFrame({ diff, file, cwd, copies = false, children }: { diff: Diff; file: FileDiff; cwd: string; copies?: boolean; children: ReactNode }) {
   return (
     <figure className="diff">
       <figcaption>
         <Icon name="file" /> <span className="path"><Plain text={within(diff.path, cwd)} /></span>
         {file.note && <span className="tag"><Plain text={file.note} /></span>}
         <DiffCounts file={file} />
+        {copies && <button type="button" className="ghost small" title="Copy the path" aria-label="Copy the path" onClick={() => copy(diff.path, 'Path')}><Icon name="copy" /></button>}
       </figcaption>
       {children}
     </figure>

@@ -4,7 +4,7 @@ import { useMemo, type ReactNode } from 'react'
 import type { Diff } from '../../core/generated/content'
 import { diffRows } from '../../core/diff'
 import { within, table } from '../../core/format'
-import { isAtWork, type ToolCall } from '../../core/state'
+import { isAtWork, type Pending, type ToolCall } from '../../core/state'
 import { visible } from '../../core/safe_text'
 import { sessions } from '../../live/api'
 import type { LiveSession } from '../../live/session'
@@ -13,6 +13,7 @@ import { DiffCounts } from './diff_view'
 import { useCollapse } from '../common/collapse'
 import { Icon, Ring, Spinner, type IconName } from '../common/icons'
 import { Plain } from '../common/plain_text'
+import { titleOf } from '../permissions/permission_subject'
 import { StopOne } from '../composer/stop_button'
 import { ToolContentView } from './tool_content'
 
@@ -21,11 +22,14 @@ const KINDS = table<IconName>({
   think: 'think', fetch: 'globe', switch_mode: 'switch',
 })
 
+const KIND_WORDS = table<string>({ read: 'read a file', edit: 'edit a file', delete: 'delete a file', move: 'move a file', execute: 'run a command', fetch: 'fetch from the network' })
+
 const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled'])
 
 export function ToolCallView({ session, call }: { session: LiveSession; call: ToolCall }) {
   const telling = call.content.some((item) => item.type !== 'content') || call.status === 'failed'
-  const asked = [...session.state.pending.values()].some((pending) => pending.toolCallId === call.id)
+  const question = [...session.state.pending.values()].find((pending) => pending.toolCallId === call.id)
+  const asked = question !== undefined
   // The card below shows what is asked; there is no need to repeat it here.
   const [open, toggle] = useCollapse(`${session.id}:${call.id}`, telling && !asked)
   const { cwd } = session.state
@@ -36,7 +40,7 @@ export function ToolCallView({ session, call }: { session: LiveSession; call: To
           <Icon name="chevron" className={open ? 'turned' : ''} />
           <Icon name={KINDS[call.kind] ?? 'tool'} />
           <span className="hidden"><Plain text={call.kind.replaceAll('_', ' ')} />:</span>
-          <span className="title"><Plain text={call.title || call.name || call.id} /></span>
+          <span className="title"><Plain text={repeats(call, question, cwd) ? `Asks to ${KIND_WORDS[call.kind] ?? 'continue'}` : call.title || call.name || call.id} /></span>
           <Totals call={call} />
           {OVER.has(call.status) ? <ToolStatus status={call.status} /> : <OpenStatus session={session} status={asked ? 'waiting' : call.status} />}
         </button>
@@ -52,6 +56,11 @@ export function ToolCallView({ session, call }: { session: LiveSession; call: To
       )}
     </div>
   )
+}
+
+/** While its card shows the command or the file, the row does not. */
+function repeats({ title }: ToolCall, question: Pending | undefined, cwd: string): boolean {
+  return question?.kind === 'permission' && title !== '' && titleOf({ ...question, title }, cwd) === ''
 }
 
 /** An agent may leave a call open; it does not run when nothing does. */

@@ -5,6 +5,7 @@ import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { endingBehind, endingOf } from '../../core/endings'
 import { plural } from '../../core/format'
+import { leading } from '../../core/questions'
 import type { Entry, Pending, SessionState } from '../../core/state'
 import { isOver, runningTurn } from '../../core/state'
 import type { LiveSession } from '../../live/session'
@@ -14,7 +15,7 @@ import { EntryView } from './entry_view'
 import { FindBar } from './find_bar'
 import { Icon, Spinner } from '../common/icons'
 import { ErrorBoundary } from '../common/error_boundary'
-import { PermissionCard } from '../permissions/permission_card'
+import { PermissionCard, type Alike } from '../permissions/permission_card'
 import { SubagentView, nesting, subagentsAfter } from './subagents'
 
 const END = 60
@@ -25,7 +26,7 @@ export function Transcript({ session, entry = null, find = false }: Props) {
   useSignal(session.thread)
   useSignal(session.facts)
   const { state, first } = session
-  const pending = [...state.pending.values()]
+  const pending = leading(state.pending)
   const count = state.entries.length + pending.length
   const scroller = useRef<HTMLDivElement>(null)
   // All rows are laid out again when this function is another one.
@@ -100,13 +101,13 @@ function Row({ session, at, pending }: { session: LiveSession; at: number; pendi
   return <PendingView session={session} pending={asked} cwd={session.state.cwd} place={place} />
 }
 
-interface PendingProps { session: LiveSession; pending: Pending; cwd: string; place: number }
+interface PendingProps { session: LiveSession; pending: Pending; cwd: string; place: number; alike?: Alike[] | undefined }
 
-export function PendingView({ session, pending, cwd, place }: PendingProps) {
+export function PendingView({ session, pending, cwd, place, alike }: PendingProps) {
   return (
     <ErrorBoundary name="question" of={pending}>
       {pending.kind === 'permission'
-        ? <PermissionCard session={session} pending={pending} cwd={cwd} place={place} />
+        ? <PermissionCard session={session} pending={pending} cwd={cwd} place={place} alike={alike} />
         : <ElicitationForm session={session} pending={pending} place={place} />}
     </ErrorBoundary>
   )
