@@ -17,9 +17,9 @@ from support.scene import CANCELLED, ENDED, OPTIONS, Scene, question, scene, sel
 
 from dragoman import Policy, Rule, Timeouts
 from dragoman.client.session import Session
+from dragoman.host.claims.claim_reader import MOST_CALLS, ClaimReader
 from dragoman.host.permissions import consent, wording
 from dragoman.host.permissions.always_rules import describe
-from dragoman.host.permissions.claims import MOST_CALLS, ClaimReader
 from dragoman.host.permissions.losses import with_losses
 from dragoman.host.permissions.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM, PermissionRequest
 from dragoman.session import bounds

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.host.permissions.claims import read_claim
+from dragoman.host.claims.claim_reader import read_claim
 from dragoman.host.rules.access import Access, file_access, terminal_access
 from dragoman.host.rules.policy import decide
 from dragoman.host.rules.rule import Rule

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from support.normalising import Normalised
 
-from dragoman.host.permissions.claims import read_claim, together
+from dragoman.host.claims.claim_reader import read_claim, together
+from dragoman.host.claims.raw_input import whole_file
 from dragoman.host.permissions.grants import Grants
-from dragoman.host.permissions.raw_input import whole_file
 from dragoman.host.rules.access import Access, Sighting, normalise
 from dragoman.host.rules.policy import decide
 from dragoman.host.rules.rule import Effect, Rule

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from dragoman.host.commands.danger import danger
 from dragoman.host.rules.access import MOST_OF_COMMAND, Command
-from dragoman.host.rules.danger import danger
 
 DANGEROUS: list[tuple[Command, str]] = [
     ("rm -rf build", "rm deletes folders"),

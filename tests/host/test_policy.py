@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.host.permissions.claims import read_claim
+from dragoman.host.claims.claim_reader import read_claim
+from dragoman.host.commands.shell import plain_words
+from dragoman.host.commands.shell_line import carried, read_argv, read_line
 from dragoman.host.rules.access import Access, file_access, terminal_access
 from dragoman.host.rules.policy import (
     OPERATIONS,
@@ -23,8 +25,6 @@ from dragoman.host.rules.policy import (
     flag_rules,
 )
 from dragoman.host.rules.rule import Effect, Rule
-from dragoman.host.rules.shell import plain_words
-from dragoman.host.rules.shell_line import carried, read_argv, read_line
 
 WS = "/ws"
 STRICTNESS: dict[Effect, int] = {"allow": 0, "ask": 1, "deny": 2}

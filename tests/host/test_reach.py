@@ -9,7 +9,7 @@ import pytest
 from support.scene import question, scene, selected
 
 from dragoman import Policy, Rule
-from dragoman.host.permissions.claims import read_claim
+from dragoman.host.claims.claim_reader import read_claim
 from dragoman.host.rules.access import Sighting, file_access
 from dragoman.host.rules.globs import escape
 from dragoman.host.rules.policy import decide, flag_rules

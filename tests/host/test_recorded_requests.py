@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.permission_requests import ALWAYS, RECORDED, RecordedRequest, recorded_claim
 
-from dragoman.host.permissions.claims import diffs_in
+from dragoman.host.claims.claim_reader import diffs_in
 from dragoman.host.rules.access import Access
 from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.rule import Effect, Rule

@@ -11,7 +11,7 @@ import pytest
 from host.shell_traces import BUILTINS, PROGRAMS, Trace, trace
 from support.cost import cpu_seconds
 
-from dragoman.host.rules.shell_line import (
+from dragoman.host.commands.shell_line import (
     LONGEST_LINE,
     MOST_COMMANDS,
     SHELL_WORDS,

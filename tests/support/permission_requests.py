@@ -11,7 +11,7 @@ from support.recordings import FOLDER
 from dragoman.agents.extensions import quirks_for
 from dragoman.client.translation import permission_option
 from dragoman.client.v1 import wire_format
-from dragoman.host.permissions.claims import Claim, ClaimReader
+from dragoman.host.claims.claim_reader import Claim, ClaimReader
 from dragoman.host.permissions.questions import NO_SUBJECT
 from dragoman.host.workspace.roots import Workspace
 from dragoman.schema import codec, v1

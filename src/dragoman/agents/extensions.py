@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from dragoman.host.permissions.habits import Habits
+from dragoman.host.claims.habits import Habits
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):

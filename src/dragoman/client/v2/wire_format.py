@@ -16,7 +16,7 @@ from dragoman.agents.extensions import TOOL_OUTPUT, said, tool_name
 from dragoman.client.config import HostCapabilities
 from dragoman.client.translation import Updates, block_of, location, shared_updates, tool_contents
 from dragoman.client.v1 import wire_format as v1_format
-from dragoman.host.permissions.raw_input import PatchNames
+from dragoman.host.claims.raw_input import PatchNames
 from dragoman.schema import codec, v1, v2
 from dragoman.schema.model import Unknown
 from dragoman.session import events as e

@@ -15,14 +15,14 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from dragoman.host.commands.danger import danger
+from dragoman.host.commands.programs import is_found_by_path, program_of
+from dragoman.host.commands.shell import is_shell, plain_words
 from dragoman.host.rules.access import Access, Operation
-from dragoman.host.rules.danger import danger
 from dragoman.host.rules.globs import escape, is_within
 from dragoman.host.rules.line_steps import Steps, by_letters
 from dragoman.host.rules.policy import PolicyDecision
-from dragoman.host.rules.programs import is_found_by_path, program_of
 from dragoman.host.rules.rule import YOUR_ANSWER, Effect, Rule, Scope, folder
-from dragoman.host.rules.shell import is_shell, plain_words
 from dragoman.safe_text import reveal
 from dragoman.session.permission_options import announces_more, is_plain_yes
 

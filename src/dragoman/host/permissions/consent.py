@@ -14,16 +14,16 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from dragoman.errors import InvalidParams
-from dragoman.host.forms.elicitation import ElicitationProvider
-from dragoman.host.permissions.always_rules import Answer, NoRule, choose_option
-from dragoman.host.permissions.claims import (
+from dragoman.host.claims.claim_reader import (
     ClaimReader,
     Places,
     diffs_in,
 )
-from dragoman.host.permissions.elicitations import Elicitations
+from dragoman.host.claims.habits import NO_HABITS, Habits
+from dragoman.host.forms.elicitation import ElicitationProvider
+from dragoman.host.forms.open_forms import Elicitations
+from dragoman.host.permissions.always_rules import Answer, NoRule, choose_option
 from dragoman.host.permissions.grants import Grants
-from dragoman.host.permissions.habits import NO_HABITS, Habits
 from dragoman.host.permissions.losses import Look, with_losses
 from dragoman.host.permissions.offers import Offers
 from dragoman.host.permissions.questions import (

@@ -6,8 +6,8 @@ the first request it fits, and ends with the turn.
 
 from __future__ import annotations
 
+from dragoman.host.commands.shell import plain_words
 from dragoman.host.rules.access import Access, Command
-from dragoman.host.rules.shell import plain_words
 from dragoman.session.content import Diff
 
 HARMLESS = frozenset({"AGENT_SESSION_ID", "GIT_TERMINAL_PROMPT", "NO_COLOR"})

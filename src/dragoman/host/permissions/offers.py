@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 
 from dragoman.errors import DragomanError
+from dragoman.host.commands.danger import danger
 from dragoman.host.permissions.always_rules import (
     Answer,
     Breadth,
@@ -22,7 +23,6 @@ from dragoman.host.permissions.always_rules import (
 )
 from dragoman.host.permissions.wording import all_in_short, just_this, plain_options
 from dragoman.host.rules.access import Access
-from dragoman.host.rules.danger import danger
 from dragoman.host.rules.line_steps import Steps
 from dragoman.host.rules.policy import Policy, PolicyDecision, decide, on_disk
 from dragoman.host.rules.rule import Rule, Scope

@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
+from dragoman.host.commands.shell import plain_words
 from dragoman.host.permissions.trial import Explained, Trial
 from dragoman.host.rules.access import OPERATIONS, Operation
 from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.policy_file import parse_rule
 from dragoman.host.rules.rule import YOUR_RULE, Rule, Scope, covered
-from dragoman.host.rules.shell import plain_words
 from dragoman.host.workspace.roots import Workspace
 
 

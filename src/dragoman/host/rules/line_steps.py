@@ -13,10 +13,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from dragoman.host.commands.shell import plain_words
+from dragoman.host.commands.shell_line import carried, read_argv, read_line
 from dragoman.host.rules.access import Access, Sighting, normalise
 from dragoman.host.rules.rule import Rule
-from dragoman.host.rules.shell import plain_words
-from dragoman.host.rules.shell_line import carried, read_argv, read_line
 
 Look: TypeAlias = Callable[[str, bool], Sighting | None]
 """What an absolute path is on the disk, and what it means to write it if that is wanted; None where

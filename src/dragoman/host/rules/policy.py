@@ -20,6 +20,7 @@ import msgspec
 
 from dragoman.data_directory import data_directory
 from dragoman.errors import ConfigError
+from dragoman.host.commands.shell import is_quotable
 from dragoman.host.rules.access import OPERATIONS, Access, Operation, Sighting
 from dragoman.host.rules.line_steps import Look, RuleIndex, Steps, by_letters
 from dragoman.host.rules.project_file import in_force, remark
@@ -34,7 +35,6 @@ from dragoman.host.rules.rule import (
     mismatch,
     out_of_force,
 )
-from dragoman.host.rules.shell import is_quotable
 from dragoman.host.workspace.reach import Reach, by_real_names
 from dragoman.host.workspace.roots import Workspace
 

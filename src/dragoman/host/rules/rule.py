@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
 
+from dragoman.host.commands.danger import danger
+from dragoman.host.commands.shell import hands_a_line_to_a_shell, is_harmless, plain_words
 from dragoman.host.rules.access import OPERATIONS, Access, Command, Operation
-from dragoman.host.rules.danger import danger
 from dragoman.host.rules.globs import matches_name, matches_path
-from dragoman.host.rules.shell import hands_a_line_to_a_shell, is_harmless, plain_words
 
 Effect: TypeAlias = Literal["allow", "ask", "deny"]
 Scope: TypeAlias = Literal["once", "session", "project", "user"]

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from dragoman.host.commands.shell_line import Argv, Reading, carried, read_argv, read_line
 from dragoman.host.rules.access import MOST_OF_COMMAND, Command
-from dragoman.host.rules.shell_line import Argv, Reading, carried, read_argv, read_line
 
 
 class _Danger(NamedTuple):

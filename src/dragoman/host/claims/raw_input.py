@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from dragoman.host.commands.shell import plain_words
 from dragoman.host.rules.access import Command
 from dragoman.host.rules.globs import LONGEST_PATH
-from dragoman.host.rules.shell import plain_words
 
 _PROGRAM_KEYS = frozenset(
     ("argv", "bash", "exec", "executable", "execute", "program", "run", "script", "sh", "shell")

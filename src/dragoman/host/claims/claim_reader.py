@@ -22,16 +22,16 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from dragoman.host.permissions.always_rules import is_question
-from dragoman.host.permissions.habits import Habits
-from dragoman.host.permissions.questions import NO_SUBJECT, Earlier, Subject
-from dragoman.host.permissions.raw_input import (
+from dragoman.host.claims.habits import Habits
+from dragoman.host.claims.raw_input import (
     BRACES,
     RawInput,
     looks_like_a_path,
     names_address,
     whole_file,
 )
+from dragoman.host.permissions.always_rules import is_question
+from dragoman.host.permissions.questions import NO_SUBJECT, Earlier, Subject
 from dragoman.host.permissions.wording import plain_options
 from dragoman.host.rules.access import Access, Command, Operation, Sighting, normalise
 from dragoman.host.rules.globs import LONGEST_PATH, MOST_COMPONENTS, is_within

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from dragoman.host.rules.shell_line import Argv
+from dragoman.host.commands.shell_line import Argv
 
 _RUN_ANYTHING = frozenset(
     (

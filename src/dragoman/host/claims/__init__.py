@@ -1,0 +1,1 @@
+"""What an agent says it will do itself."""

@@ -1,0 +1,1 @@
+"""What a command does, as far as its words tell."""
