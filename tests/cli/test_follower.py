@@ -14,7 +14,7 @@ from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_even
 from support.peers import SECONDS
 
 from dragoman.cli.ask.asker import Choice
-from dragoman.cli.ask.session_questions import Asker, ConnectionAsker, Refuser, SessionQuestions
+from dragoman.cli.ask.session_questions import Asker, ConnectionAsker, SessionQuestions
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.view import Stage
 from dragoman.cli.run.follower import Follower, OwnTurn
@@ -218,6 +218,16 @@ async def test_no_answer_leaves_the_question_to_others_where_there_are_some(
         async with asyncio.timeout(SECONDS):
             assert await task
     assert stage.lines[-1] == "chosen=allow"
+
+
+class Refuser:
+    """Has no answer to anything."""
+
+    async def request_permission(self, request: PermissionRequest) -> Choice | None:
+        return None
+
+    async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
+        return ElicitationAnswer("decline")
 
 
 async def test_a_refuser_refuses_even_where_there_is_no_option_for_it(tmp_path: Path) -> None:
