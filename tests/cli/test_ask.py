@@ -149,7 +149,8 @@ async def test_what_fits_has_no_more_to_show() -> None:
 def offer(breadth: str, scope: str, subject: str, *, confirm: bool = False) -> PermissionOffer:
     how_long = {"session": "in this session", "project": "in this project"}[scope]
     words = f"Allow {subject} {how_long}"
-    return PermissionOffer(f"{breadth}:{scope}", breadth, scope, subject, words, "", confirm)
+    offer_id = f"{breadth}:{scope}"
+    return PermissionOffer(offer_id, breadth, scope, subject, words, "the rule", confirm)
 
 
 OFFERS = [
@@ -182,6 +183,7 @@ async def test_m_asks_what_to_allow_and_for_how_long() -> None:
         "choose 1-1: m\n"
         "  1. this command\n  2. “make …”\nwhat? 1-2, Enter to go back: 1\n"
         "  1. in this session\n  2. in this project\nhow long? 1-2, Enter to go back: 2\n"
+        "  from now on: the rule\n"
     )
     assert await offered(Typist("m", "2", "1"), OFFERS) == Choice("program:session")
 

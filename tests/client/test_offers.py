@@ -245,3 +245,46 @@ async def test_other_questions_that_a_new_rule_allows_are_answered_by_it(tmp_pat
         assert len(s.session.state.pending) == 1
         await s.answer("no")
         await soon(third)
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [{"kind": "edit", "rawInput": {"path": "a.py", "new_string": n}} for n in "ab"],
+        [{"kind": "fetch", "rawInput": {"url": "https://example.com/", "body": n}} for n in "ab"],
+        [{"kind": "execute", "rawInput": {"command": "psql", "stdin": n}} for n in "ab"],
+    ],
+)
+async def test_requests_that_differ_in_what_is_not_shown_are_not_the_same(
+    calls: list[Json], tmp_path: Path
+) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = [
+            s.ask_permission(question(OPTIONS, toolCallId=f"n{n}", **call))
+            for n, call in enumerate(calls)
+        ]
+        await until(lambda: len(s.session.state.pending) == 2)
+        assert [asked.same_as for asked in s.requests] == [None, None]
+        for request_id in list(s.session.state.pending):
+            await s.session.answer(request_id, "no")
+        await soon(asyncio.gather(*asking))
+
+
+async def test_an_answer_to_any_of_several_equal_questions_answers_all(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = [s.ask_permission(runs("make", "test")) for _ in range(3)]
+        await until(lambda: len(s.session.state.pending) == 3)
+        await s.session.answer(s.requests[1].request_id, "once")
+        told = [(await soon(each))["result"] for each in asking]
+        assert told == [selected("once")] * 3
+
+
+async def test_a_file_that_a_line_writes_is_named_in_what_is_offered(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        words = (await offered(s, line("pytest -q > out.txt")))["remember:program:project"]
+        assert words == "Allow “pytest …” and changes to out.txt in this project"
+        words = (await offered(s, line("git diff --quiet && ./deploy")))["remember:this:project"]
+        assert words == "Allow each command of this line in this project"

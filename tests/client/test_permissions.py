@@ -979,7 +979,7 @@ async def test_commands_in_several_folders_are_shown_and_remembered_with_them(
         ]
         assert asked.cwd is None
         told = [option.consequence for option in asked.options if option.kind == "allow_always"]
-        assert "from now on: allow exactly what is shown" in str(told)
+        assert "from now on: allow each of these commands by itself" in str(told)
         await session.answer(asked.id, "always")
         assert (await soon(answer))["result"] == selected("always")
         assert [(rule.argv, rule.cwd) for rule in policy.rules] == [

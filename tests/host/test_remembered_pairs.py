@@ -6,6 +6,7 @@ them come from the agent `demo` in the project /ws, unless they say otherwise.
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 import msgspec
@@ -158,6 +159,7 @@ ROWS = (
             "$ cd src && git status",
         ),
         leaves=(
+            *("$ git status --output=x", "$ git status --exec-path=x"),
             *("$ git", "$ git push", "$ git -C / status", "$ git -c a=b status", "$ git stash"),
             *("$ git status && git push", "$ git status && ls", "$ echo x > a", "$ echo $HOME"),
         ),
@@ -396,6 +398,14 @@ def test_there_are_enough_pairs() -> None:
 
 
 NOT_REMEMBERED = (
+    *(
+        (f"$ {line}", "program", "not one of a program")
+        for line in (
+            *("uv run python3 a.py", "npx node a.js", "bundle exec ruby a.rb", "tsx -e 1"),
+            *("deno run main.ts", "pnpm dlx x", "pipx run x", "npm init x", "conda run ls"),
+            *("docker compose run web ls", "taskset 1 ls", "nix run x", "yarn node x"),
+        )
+    ),
     ("$ rm -rf build", "this", "rm deletes folders"),
     ("$ git push --force", "program", "git push rewrites"),
     ("$ echo $HOME", "this", "only running the line"),
@@ -430,3 +440,35 @@ def test_a_program_that_is_allowed_everywhere_runs_in_any_workspace_but_not_outs
     made = rules(Row("$ pytest -q", "program", (), ()), "user")
     assert effect(made, "$ pytest -x", project="/other") == "allow"
     assert effect(made, "/tmp$ pytest -x") != "allow"
+
+
+HOME = os.path.expanduser("~")
+
+
+def test_the_folder_of_a_file_is_not_offered_if_the_home_is_in_it() -> None:
+    tenure = Tenure(scope="project", session="s", project="/ws")
+    asked = file_access("read", f"{HOME}/.gitconfig", agent="demo", roots=ROOTS)
+    made = always_rules(asked, "allow", UNRULED, tenure, breadth="folder", new_id=str)
+    assert isinstance(made, NoRule)
+
+
+def test_a_folder_of_an_answer_does_not_cover_credentials() -> None:
+    made = rules(Row("read /srv/a/b.txt", "folder", (), ()))
+    assert effect(made, "read /srv/a/c.txt") == "allow"
+    assert effect(made, "read /srv/a/.ssh/id_rsa") == "ask"
+
+
+def test_credentials_are_remembered_only_word_for_word_and_if_it_is_said_twice() -> None:
+    asked = file_access("read", "/srv/.ssh/id_rsa", agent="demo", roots=ROOTS)
+    once = Tenure(scope="project", session="s", project="/ws")
+    assert isinstance(always_rules(asked, "allow", UNRULED, once, new_id=str), NoRule)
+    twice = msgspec.structs.replace(once, confirmed=True)
+    made = always_rules(asked, "allow", UNRULED, twice, new_id=str)
+    assert not isinstance(made, NoRule)
+    assert effect(made, "read /srv/.ssh/id_rsa") == "allow"
+
+
+def test_a_script_behind_a_runner_counts_in_its_folder_only() -> None:
+    made = rules(Row("$ uv run x.py", "program", (), ()))
+    assert effect(made, "$ uv run x.py --fast") == "allow"
+    assert effect(made, "sub$ uv run x.py") == "ask"

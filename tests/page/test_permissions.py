@@ -64,7 +64,9 @@ async def test_every_answer_for_always_says_what_it_leads_to(tmp_path: Path) -> 
         await answer(page, "Reject")
         await prompt(page, _LINE)
         await expect(page.locator(".card.permission .command")).to_have_text(_LINE)
-        await expect(rules.nth(0)).to_contain_text("from now on: allow exactly what is shown")
+        await expect(rules.nth(0)).to_contain_text(
+            "from now on: allow each of these commands by itself"
+        )
         await expect(rules.nth(1)).to_contain_text("unless the agent itself keeps it")
         await expect(rules.nth(1)).to_contain_text("the line runs several commands")
         await answer(page, "Reject")

@@ -136,6 +136,8 @@ class TerminalAsker:
         if how_long is None:
             return None
         offer = of_it[how_long]
+        lines = folded(f"from now on: {reveal(offer.consequence)}", "  ")
+        self._tty.write("".join(f"{self._style(line, DIM)}\n" for line in lines))
         if not offer.confirm:
             return Choice(offer.id)
         self._tty.write(self._style(f"! {reveal(request.danger or '')}", BOLD, YELLOW) + "\n")

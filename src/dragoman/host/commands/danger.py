@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dragoman.host.commands.shell_line import Argv, Reading, carried, read_argv, read_line
-from dragoman.host.rules.access import MOST_OF_COMMAND, Command
+from dragoman.host.rules.access import MOST_OF_COMMAND, Access, Command
 
 
 class _Danger(NamedTuple):
@@ -36,7 +36,7 @@ _DATABASE = "deletes a database or its data"
 _SECRETS = "reads credentials"
 
 _TABLE = (
-    _Danger(_DELETES, "rm", having=r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive"),
+    _Danger(_DELETES, "rm", having=r"-[a-zA-Z]*[rR][a-zA-Z]*|--r.*"),
     _Danger("deletes everything it finds", "find fd", having=r"-delete|rm|shred|-x|--exec.*"),
     _Danger("deletes everything it is given", "xargs parallel", having="rm|shred"),
     _Danger("erases files or disks for good", "shred wipefs mkfs.* fdisk parted diskutil"),
@@ -45,16 +45,14 @@ _TABLE = (
         "changes the rights of a whole tree", "chmod chown chgrp", having=r"-[a-z]*R.*|--rec.*"
     ),
     _Danger("rewrites or deletes what others have", "git", "push", r"-[a-z]*[fd][a-z]*|\+.*|:.+"),
-    _Danger(
-        "rewrites or deletes what others have", "git", "push", r"--(?:force|mirror|del|prune).*"
-    ),
-    _Danger(_DISCARDS, "git", "reset", "--hard|--merge|--keep"),
-    _Danger(_DISCARDS, "git", "clean", r"-[a-z]*f.*|--force"),
+    _Danger("rewrites or deletes what others have", "git", "push", r"--(?:f|m|d|prune).*"),
+    _Danger(_DISCARDS, "git", "reset", "--h.*|--merge|--keep"),
+    _Danger(_DISCARDS, "git", "clean", r"-[a-z]*f.*|--f.*"),
     _Danger(_DISCARDS, "git", "checkout|switch", r"-f|--force|--discard-changes|--|\."),
     _Danger(_DISCARDS, "git", "restore|stash drop|stash clear|worktree remove"),
     _Danger(_DISCARDS, "git", "branch", r"-[a-zA-Z]*D.*|--delete"),
     _Danger(_REWRITES, "git", "rebase|filter-branch|filter-repo|reflog expire|update-ref|replace"),
-    _Danger(_REWRITES, "git", "commit", "--amend"),
+    _Danger(_REWRITES, "git", "commit", "--am.*"),
     _Danger(_REWRITES, "git", "gc", "--prune=.*"),
     _Danger(
         _PUBLISHES, "npm pnpm yarn bun cargo uv poetry flit hatch pdm deno", "publish|npm publish"
@@ -102,7 +100,7 @@ _TABLE = (
 )
 
 _CREDENTIALS = re.compile(
-    r"(?:^|/)(?:\.ssh/(?!known_hosts|config)|\.aws/credentials|\.netrc$|\.pgpass$|\.git-credentials$"
+    r"(?:^|[/@=<])(?:\.ssh/(?!known_hosts|config)|\.aws/credentials|\.netrc$|\.pgpass$|\.git-credentials$"
     r"|\.gnupg(?:/|$)|\.kube/config$|\.docker/config\.json$|id_(?:rsa|dsa|ecdsa|ed25519)$"
     r"|\.config/gh/hosts\.yml$|\.npmrc$|\.pypirc$|\.env(?:\.[a-z.]+)?$)"
 )
@@ -149,6 +147,38 @@ _WORDINGS = (
     _Wording("writes over a file or a disk", r"mkfs|dd\s", r"\bof=|\."),
     _Wording("runs a command on another machine", r"ssh\s"),
 )
+
+
+def danger_of(access: Access) -> str | None:
+    """The same for all that an access names: its commands, and files that it reads."""
+    found = next(filter(None, map(danger, access.commands)), None)
+    if found is None and "read" in access.operations:
+        named = (*access.paths, *access.aliases)
+        found = _SECRETS if any(map(_CREDENTIALS.search, named)) else None
+    return found
+
+
+_FURTHER = re.compile(
+    r"--(?:output|open-files|upload-pack|receive-pack|exec|pre|checkpoint-action|to-command"
+    r"|use-compress|compress-program|rsh|toolexec|plugin|config)[a-z-]*(?:=.*)?"
+    r"|-(?:toolexec|exec)(?:=.*)?|-O.+",
+    re.DOTALL,
+)
+
+
+def reaches_further(command: Command) -> str | None:
+    """Why words of a command may have its program run or write something else than usual."""
+    words = command if not isinstance(command, str) else tuple(command.split())
+    found = next((word for word in words if _FURTHER.fullmatch(word)), None)
+    if found is None and words and _writes(words):
+        found = words[1]
+    return None if found is None else f"{found} may run or write something else"
+
+
+def _writes(words: Argv) -> bool:
+    program = words[0].rpartition("/")[2]
+    short = {"curl": r"-o.*|-O|-K.*", "wget": r"-O.*", "rsync": r"-e.*"}.get(program)
+    return short is not None and any(re.fullmatch(short, word) for word in words)
 
 
 @functools.lru_cache(maxsize=64)
@@ -231,10 +261,13 @@ def _is_one(row: _Danger, argv: Argv) -> bool:
     return any(having.fullmatch(word) for word in argv[1:])
 
 
+_WITH_VALUES = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path")
+
+
 def _plain(argv: Argv) -> list[str]:
     """The words that are not options, nor the values of options that may come before a verb."""
     words = enumerate(argv[1:])
-    return [word for at, word in words if not word.startswith("-") and argv[at] not in ("-C", "-c")]
+    return [word for at, word in words if not word.startswith("-") and argv[at] not in _WITH_VALUES]
 
 
 @functools.lru_cache(maxsize=256)

@@ -42,10 +42,15 @@ _RUN_ANYTHING = frozenset(
         *("exec", "expect", "fd", "find", "flock", "gawk", "gdb", "ionice", "lua", "mawk", "nice"),
         *("nohup", "nsenter", "parallel", "pkexec", "run0", "runuser", "screen", "script", "sed"),
         *("setsid", "ssh", "stdbuf", "strace", "su", "sudo", "time", "timeout", "tmux", "unshare"),
+        *("bwrap", "chronic", "cross-env", "direnv", "entr", "firejail", "gtimeout", "mise"),
+        *("nodemon", "proot", "systemd-run", "taskset", "tee", "toybox", "valgrind", "xvfb-run"),
         *("vi", "vim", "nvim", "watch", "xargs", "osascript", "mysql", "psql", "sqlite3"),
     )
 )
-_INTERPRETERS = re.compile(r"python[0-9.]*|pypy[0-9.]*|node|bun|deno|perl|ruby|php|lua|Rscript")
+_INTERPRETERS = re.compile(
+    r"i?python[0-9.]*|pypy[0-9.]*|node(?:js)?|bun|deno|tsx|ts-node|perl[0-9.]*|i?ruby|irb|php[0-9.]*"
+    r"|lua[0-9.]*|julia|java|Rscript|R|ghci|scala|groovy|elixir|iex|erl|swipl|guile"
+)
 
 # How many words belong to the name, after these words; the longest entry counts.
 _DEPTHS: dict[Argv, int] = {
@@ -100,10 +105,21 @@ _RUN_THEIR_WORDS = frozenset(
         ("npm", "explore"),
         ("go", "run"),
         ("go", "generate"),
-        ("uv", "run", "python"),
-        ("poetry", "run", "python"),
+        ("docker", "compose", "run"),
+        ("docker", "compose", "exec"),
+        ("uv", "tool"),
+        *(("conda", verb) for verb in ("run", "init", "config")),
+        *(("mamba", verb) for verb in ("run", "init", "config")),
+        *(("nix", verb) for verb in ("run", "develop", "build", "eval")),
+        *(("deno", verb) for verb in ("run", "eval", "install")),
+        *(("bun", verb) for verb in ("x", "create", "exec")),
+        *(("npm", verb) for verb in ("init", "create", "x", "exec", "set")),
+        *(("pnpm", verb) for verb in ("dlx", "create", "exec", "config")),
+        *(("yarn", verb) for verb in ("dlx", "create", "exec", "config", "node")),
+        *(("pipx", verb) for verb in ("run", "runpip")),
     )
 )
+_SCRIPT = re.compile(r"\.(?:py|js|mjs|cjs|ts|sh|rb|pl|php|lua|R|jl)\Z")
 _plain = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*")
 
 
@@ -118,12 +134,15 @@ def program_of(argv: Argv) -> Argv | None:
         named = _module(argv, name)
     if not named or any((name, *named[1:count]) in _RUN_THEIR_WORDS for count in (2, 3)):
         return None
-    return named if named[-1].rpartition("/")[2] not in _RUN_ANYTHING else None
+    last = named[-1].rpartition("/")[2]
+    runs_anything = last in _RUN_ANYTHING or (len(named) > 1 and _INTERPRETERS.fullmatch(last))
+    return None if runs_anything else named
 
 
 def is_found_by_path(named: Argv) -> bool:
-    """Whether these words name the same program whatever the folder is."""
-    return "/" not in named[0] and not _INTERPRETERS.fullmatch(named[0])
+    """Whether these words name the same program whatever the folder is: no script among them."""
+    is_script = any("/" in word or _SCRIPT.search(word) for word in named)
+    return not is_script and not _INTERPRETERS.fullmatch(named[0])
 
 
 def _depth(argv: Argv) -> int | None:

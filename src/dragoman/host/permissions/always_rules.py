@@ -7,6 +7,7 @@ chose, or there are none, with the reason. Pure.
 
 from __future__ import annotations
 
+import os
 import posixpath
 import shlex
 from collections import Counter
@@ -15,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from dragoman.host.commands.danger import danger
+from dragoman.host.commands.danger import danger_of
 from dragoman.host.commands.programs import is_found_by_path, program_of
 from dragoman.host.commands.shell import is_shell, plain_words
 from dragoman.host.rules.access import Access, Operation
@@ -196,7 +197,7 @@ class _Maker(NamedTuple):
         rule = self.decision.rule
         if rule is not None and rule.effect == "ask":
             return f"{rule.label} asks each time"
-        found = next(filter(None, map(danger, access.commands)), None)
+        found = danger_of(access)
         return (
             None
             if found is None or self.tenure.confirmed
@@ -227,6 +228,8 @@ class _Maker(NamedTuple):
         return [*(_exactly(run) for run in runs), *_files_of(found)]
 
 
+_HOME = os.path.expanduser("~")
+
 # ── files ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -240,7 +243,7 @@ def _place(access: Access, breadth: Breadth) -> str:
     if breadth == "files" and root is not None:
         return f"{escape(root)}/**"
     folder = posixpath.commonpath([posixpath.dirname(path) for path in access.paths] or ["/"])
-    if breadth == "folder" and folder not in ("/", *access.roots):
+    if breadth == "folder" and not any(is_within(each, folder) for each in (_HOME, *access.roots)):
         return f"{escape(folder)}/**"
     raise _Unfit("the paths have no folder of their own")
 

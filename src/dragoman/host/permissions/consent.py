@@ -106,14 +106,22 @@ class _Asking(msgspec.Struct, frozen=True):
     offers: Offers
     weight: int = 0
     places: Places = {}
+    raw_input: object = None
+    """What the tool call is given, of which the question may not show all."""
 
     def same(self, other: _Asking) -> bool:
-        """Whether a person would see the same question, about the same access. What names nothing
-        may be about anything."""
+        """Whether a person would see the same question, about the same access. What is not shown
+        whole may be about anything: only commands, and changes with their text, can be equal."""
         mine = self.access
-        named = mine.complete and (mine.paths or mine.commands or mine.hosts or mine.tool)
-        same = mine == other.access and _bare(self.request) == _bare(other.request)
-        return bool(named) and same
+        shown = mine.commands if mine.operation == "execute" else self.request.content
+        same = mine == other.access and self.raw_input == other.raw_input
+        return (
+            bool(shown)
+            and mine.complete
+            and not mine.env
+            and same
+            and _bare(self.request) == _bare(other.request)
+        )
 
 
 REFUSED, CHOSEN, CANCELLED, ALLOWED = "refused", "chosen", "cancelled", "allowed"
@@ -270,7 +278,14 @@ class Consent:
             seen = await with_losses(content, inside.get, self.look)
             request = msgspec.structs.replace(request, content=list(seen))
             weight += _characters(seen) - _characters(content)
-        return msgspec.structs.replace(asking, request=request, weight=weight, places=claim.places)
+        call = self._state.tool_calls.get(call_id or "")
+        return msgspec.structs.replace(
+            asking,
+            request=request,
+            weight=weight,
+            places=claim.places,
+            raw_input=None if call is None else call.raw_input,
+        )
 
     def unfit(self, reason: str) -> InvalidParams:
         """The error reply to a question that is not asked; that there was one is on the record."""
@@ -363,7 +378,7 @@ class Consent:
             self._room.leave(request.request_id)
             self._waiting.pop(request.request_id, None)
             answer = self._answered(asking, settlement)
-            self._answer_others(request.request_id, settlement)
+            self._answer_others(request.request_id, first, settlement)
             return answer
 
         if self.nobody_reads(self._asker):
@@ -378,14 +393,15 @@ class Consent:
             await self._permissions.until_settled(request.same_as)
         return await _asked(asker, request)
 
-    def _answer_others(self, request_id: str, settlement: Settlement) -> None:
+    def _answer_others(self, request_id: str, first: str | None, settlement: Settlement) -> None:
         """What a person answered also answers equal questions, and what the rules allow now needs
         no answer."""
         if settlement.by != "person" or settlement.follows:
             return
         followed = msgspec.structs.replace(settlement, follows=True)
+        group = first or request_id
         for other_id, other in list(self._waiting.items()):
-            if other.request.same_as == request_id:
+            if group in (other_id, other.request.same_as):
                 self._permissions.settle(other_id, followed)
             elif self._is_allowed_now(other):
                 self._permissions.settle(other_id, _BY_A_NEW_RULE)
@@ -562,9 +578,13 @@ def _refusing(request: PermissionRequest) -> str | None:
     return choose_option(plain_options(request.options), "deny")
 
 
+class _KnownFields(RuleFields, frozen=True, forbid_unknown_fields=True):
+    """A condition that is not known here must not be lost: the rule would allow more."""
+
+
 def rules_of(terms: facts.TurnTerms) -> list[Rule]:
     """Raises ValueError for what is not a rule."""
-    return [msgspec.convert(fields, RuleFields).plain() for fields in terms.rules]
+    return [msgspec.convert(fields, _KnownFields).plain() for fields in terms.rules]
 
 
 def _allows(option_id: str | None, options: Sequence[PermissionOption]) -> bool:

@@ -6,13 +6,14 @@ offered has been tried: with its rules, the same request would be allowed.
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 
 from dragoman.errors import DragomanError
-from dragoman.host.commands.danger import danger
+from dragoman.host.commands.danger import danger_of
 from dragoman.host.permissions.always_rules import (
     Answer,
     Breadth,
@@ -21,7 +22,7 @@ from dragoman.host.permissions.always_rules import (
     always_rules,
     choose_option,
 )
-from dragoman.host.permissions.wording import all_in_short, just_this, plain_options
+from dragoman.host.permissions.wording import MOST_RULES, all_in_short, just_this, plain_options
 from dragoman.host.rules.access import Access
 from dragoman.host.rules.line_steps import Steps
 from dragoman.host.rules.policy import Policy, PolicyDecision, decide, on_disk
@@ -55,7 +56,7 @@ class Offers:
     def __init__(
         self, access: Access, decision: PolicyDecision, policy: Policy, workspace: Workspace
     ) -> None:
-        self.danger = next(filter(None, map(danger, access.commands)), None)
+        self.danger = danger_of(access)
         """Why to think twice about the command."""
         self._access = access
         self._decision = decision
@@ -98,7 +99,9 @@ class Offers:
         for breadth, scopes in _BREADTHS.get(self._access.operation, {}).items():
             for scope in scopes:
                 rules = self._rules("allow", breadth, scope, confirmed=confirm)
-                if isinstance(rules, NoRule) or not self._allow_it(rules):
+                if isinstance(rules, NoRule) or len(rules) > MOST_RULES:
+                    break
+                if not self._allow_it(rules):
                     break
                 yield self._worded(breadth, scope, rules, confirm), rules
 
@@ -151,9 +154,12 @@ class Offers:
     def _subject(self, breadth: Breadth, rules: tuple[Rule, ...]) -> str:
         match self._access.operation, breadth:
             case "execute", "program":
-                return _listed([_program_words(rule) for rule in rules if rule.argv_prefix])
+                named = [_program_words(rule) for rule in rules if rule.argv_prefix]
+                return _listed([*named, *_written(rules)])
             case "execute", "commands":
                 return "any command"
+            case "execute", _ if len(rules) > 1:
+                return _listed(["each command of this line", *_written(rules)])
             case "execute", _:
                 return "this command"
             case "fetch", _:
@@ -174,6 +180,12 @@ class Offers:
         glob = "" if isinstance(rules, NoRule) else (rules[0].path or "").removesuffix("/**")
         root = f"{self._access.roots[0]}/" if self._access.roots else ""
         return f"files in {reveal(glob.removeprefix(root))}"
+
+
+def _written(rules: Sequence[Rule]) -> list[str]:
+    """The files that a line writes: they may be changed in other ways too."""
+    paths = (rule.path for rule in rules if rule.operation == "write" and rule.path is not None)
+    return [f"changes to {reveal(posixpath.basename(path))}" for path in paths]
 
 
 def _new_id() -> str:

@@ -66,7 +66,8 @@ def same_rule(rules: Iterable[Rule], rule: Rule) -> Rule | None:
 
 
 def _meaning(rule: Rule) -> Rule:
-    return msgspec.structs.replace(rule, id="", source="")
+    # Not without its source: an answer covers no dangerous command, and a file may change.
+    return msgspec.structs.replace(rule, id="")
 
 
 def doubts(rule: Rule, rules: Policy, workspace: Workspace) -> list[str]:

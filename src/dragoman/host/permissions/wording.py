@@ -150,7 +150,9 @@ def just_this(rules: Sequence[Rule]) -> str:
     """What rules do that cover what the question shows and nothing else, without repeating it."""
     first = rules[0]
     if len(rules) > 1:
-        subject = "exactly what is shown"
+        files = [rule.path.rpartition("/")[2] for rule in rules if rule.path is not None]
+        commands = ["each of these commands by itself"] if any(rule.argv for rule in rules) else []
+        subject = " and ".join([*commands, *(f"any change to {name}" for name in files)])
     elif first.argv is not None:
         subject = f"exactly this command{' in this folder' if first.cwd else ''}"
     elif first.path is not None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
 
-from dragoman.host.commands.danger import danger
+from dragoman.host.commands.danger import danger_of, reaches_further
 from dragoman.host.commands.shell import hands_a_line_to_a_shell, is_harmless, plain_words
 from dragoman.host.rules.access import OPERATIONS, Access, Command, Operation
 from dragoman.host.rules.globs import matches_name, matches_path
@@ -265,10 +265,12 @@ def _too_uncertain(rule: Rule, access: Access) -> str | None:
 
 def _too_dangerous(rule: Rule, access: Access) -> str | None:
     """An answer covers what was seen; a dangerous command has to be named word for word."""
-    is_wide = rule.effect == "allow" and rule.source == YOUR_ANSWER and rule.argv is None
-    if not is_wide or access.operation != "execute":
+    is_wide = rule.argv is None and (rule.path is None or rule.path.endswith("/**"))
+    if rule.effect != "allow" or rule.source != YOUR_ANSWER or not is_wide:
         return None
-    found = next(filter(None, map(danger, access.commands)), None)
+    found = danger_of(access)
+    if found is None and rule.argv_prefix is not None:
+        found = next(filter(None, map(reaches_further, access.commands)), None)
     return None if found is None else f"your answer does not cover it: {found}"
 
 

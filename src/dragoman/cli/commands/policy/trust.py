@@ -32,10 +32,12 @@ def run(options: argparse.Namespace) -> int:
     if input("Apply these rules in this project? [y/N] ").strip().lower() not in ("y", "yes"):
         print("nothing changed")
         return Exit.CANCELLED
-    for rule in known:
-        stored.revoke(rule.id)
+    new = {rule.id for rule in rules}
     for rule in rules:
         stored.add(rule)
+    for rule in known:
+        if rule.id not in new:
+            stored.revoke(rule.id)
     print(f"trusted {len(rules)} rule{'' if len(rules) == 1 else 's'}, until the file changes")
     return Exit.DONE
 
