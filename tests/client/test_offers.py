@@ -77,6 +77,15 @@ async def test_a_question_about_a_file_offers_its_folder_and_all_files(tmp_path:
         ]
 
 
+async def test_a_folder_is_named_as_it_is_on_the_disk(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        diff = {"type": "diff", "path": str(tmp_path / "[id]/page.tsx"), "newText": "x"}
+        found = await offered(s, question(OPTIONS, kind="edit", content=[diff]))
+        words = "Allow changes to files in [id] in this project"
+        assert found["remember:folder:project"] == words
+
+
 async def test_only_what_a_rule_can_say_is_offered(tmp_path: Path) -> None:
     async with scene(tmp_path) as s:
         await s.begin()

@@ -126,7 +126,7 @@ async def test_questions_are_refused_or_wait_as_the_sender_wants(tmp_path: Path)
         assert await answers(other, live.id, ruled) == ["reject"]
     async with two_windows(tmp_path / "b", ScriptedAgent(asks)) as (owner, other):
         live = await owner.create("it", str(tmp_path))
-        # Nobody is at the owner's terminal, and the question waits all the same.
+        # The question waits although nobody is at the owner's terminal.
         await other.send(live.id, c.RuledPrompt("go", terms(on_ask="wait")))
         await soon(seen_until(other.watch(live.id), e.PermissionRequested))
         [pending] = (await other.state(live.id)).pending

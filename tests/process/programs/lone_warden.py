@@ -1,6 +1,6 @@
 """A warden without a host, whose one helper hangs: `lone_warden.py whole|starved`.
 
-A starved one cannot open anything any more.
+A starved warden has no free file descriptor.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dragoman.process.zygote import Warden
 
 warden = Warden(host=0)
 if not os.fork():
-    signal.alarm(90)  # nothing is left for ever, should the warden not end it
+    signal.alarm(90)  # ends this program if the warden does not
     signal.pause()
 if sys.argv[1] == "starved":
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

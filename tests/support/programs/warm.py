@@ -1,7 +1,7 @@
-"""Runs `dragoman` for those who ask, in forks of a process that has its imports behind it.
+"""Runs `dragoman` in forks of a process that has already imported it.
 
-Each request on the socket that is our standard input brings five files: the order, a socket for
-what is told of the process, and its standard input, output and error.
+Requests arrive on a socket, which is standard input. Each passes five file descriptors: the order,
+a socket for reports about the process, and the standard input, output and error of the process.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def import_what_commands_need() -> None:
 
 
 def wait_for_an_order() -> list[int]:
-    """Returns in a fork, with the files of its order; whoever sent it is told the fork's id, and in
-    the end its exit code. Until they know that, the id stays taken."""
+    """Return in each fork, with the files of its order. The sender receives the fork's process id
+    and later its exit code; the id is not reused before that."""
     signal.signal(signal.SIGCHLD, tell_the_end)
     with socket.socket(fileno=os.dup(0)) as orders:
         while True:

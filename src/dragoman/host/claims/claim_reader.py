@@ -3,10 +3,9 @@
 A command anywhere in the raw input makes it execute; a diff, or a kind that changes files, makes it
 write; a read or search whose every path is inside the workspace is read; anything else is other.
 Titles are not looked at, unless the habits of an agent are known, and a name can only refuse.
-Pure: who may look at the disk passes `look`.
 
-The claim of each is read by `claims.read_claim`, off the event loop: an agent chooses how much
-there is to read and to look up. Nothing is decided here.
+`ClaimReader` calls `read_claim` off the event loop, since an agent chooses how much there is to
+read and to look up. Nothing is decided here.
 """
 
 from __future__ import annotations

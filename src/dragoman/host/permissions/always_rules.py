@@ -242,10 +242,15 @@ def _place(access: Access, breadth: Breadth) -> str:
     root = next((root for root in access.roots if _all_within(access.paths, root)), None)
     if breadth == "files" and root is not None:
         return f"{escape(root)}/**"
-    folder = posixpath.commonpath([posixpath.dirname(path) for path in access.paths] or ["/"])
+    folder = folder_of(access)
     if breadth == "folder" and not any(is_within(each, folder) for each in (_HOME, *access.roots)):
         return f"{escape(folder)}/**"
     raise _Unfit("the paths have no folder of their own")
+
+
+def folder_of(access: Access) -> str:
+    """The folder that has all its paths in it."""
+    return posixpath.commonpath([posixpath.dirname(path) for path in access.paths] or ["/"])
 
 
 def _all_within(paths: Sequence[str], root: str) -> bool:

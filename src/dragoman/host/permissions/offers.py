@@ -21,6 +21,7 @@ from dragoman.host.permissions.always_rules import (
     Tenure,
     always_rules,
     choose_option,
+    folder_of,
 )
 from dragoman.host.permissions.wording import MOST_RULES, all_in_short, just_this, plain_options
 from dragoman.host.rules.access import Access
@@ -176,10 +177,8 @@ class Offers:
             return "this file"
         if breadth == "files":
             return "any file"
-        rules = self._rules("allow", "folder", "session", confirmed=False)
-        glob = "" if isinstance(rules, NoRule) else (rules[0].path or "").removesuffix("/**")
         root = f"{self._access.roots[0]}/" if self._access.roots else ""
-        return f"files in {reveal(glob.removeprefix(root))}"
+        return f"files in {reveal(folder_of(self._access).removeprefix(root))}"
 
 
 def _written(rules: Sequence[Rule]) -> list[str]:
