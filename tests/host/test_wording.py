@@ -18,15 +18,26 @@ def make(answer: Answer, scope: Scope) -> tuple[Rule, ...]:
     return (rule,)
 
 
-def consequences(
+def told(
     options: list[PermissionOption], why: NoRule | None = None, *, claimed: bool = True
-) -> dict[str, str | None]:
+) -> list[PermissionOption]:
     def made(answer: Answer, scope: Scope) -> tuple[Rule, ...] | NoRule:
         return why or make(answer, scope)
 
-    told = with_consequences(options, made, claimed=claimed, names_action=False)
-    assert [each.id for each in told] == [each.id for each in options]
-    return {option.kind: option.consequence for option in told}
+    found = with_consequences(options, made, claimed=claimed, names_action=False)
+    assert [each.id for each in found] == [each.id for each in options]
+    return found
+
+
+def consequences(
+    options: list[PermissionOption], why: NoRule | None = None, *, claimed: bool = True
+) -> dict[str, str | None]:
+    return {each.kind: each.consequence for each in told(options, why, claimed=claimed)}
+
+
+def once_only(options: list[PermissionOption], *, claimed: bool = True) -> list[str]:
+    found = told(options, NoRule("so it is"), claimed=claimed)
+    return [each.kind for each in found if each.counts_once]
 
 
 def test_every_always_says_which_rule_will_be_written() -> None:
@@ -57,3 +68,10 @@ def test_an_always_that_the_agent_is_told_may_be_kept_by_the_agent() -> None:
     assert theirs["reject_always"] == kept
     without_once = [option for option in GOOSE if option.kind != "allow_once"]
     assert consequences(without_once, why)["allow_always"] == kept
+
+
+def test_an_always_counts_once_for_sure_only_if_nobody_can_keep_it() -> None:
+    assert not any(each.counts_once for each in told(GOOSE))
+    assert once_only(GOOSE, claimed=False) == ["allow_always", "reject_always"]
+    assert once_only(GOOSE) == ["allow_always"]
+    assert once_only([option for option in GOOSE if option.kind != "allow_once"]) == []

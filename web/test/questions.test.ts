@@ -41,19 +41,16 @@ test('what differs in anything, or names nothing, is another question', () => {
   expect(ids(together(['a', 'b'].map((id) => waiting(id, asks(id, { argv: null })))))).toEqual(['a', 'b'])
 })
 
-const option = (kind: string, consequence: string | null = null, name = kind): PermissionOption => ({ id: kind, name, kind, consequence })
+const option = (kind: string, countsOnce = false, name = kind): PermissionOption => ({ id: kind, name, kind, countsOnce })
 
 test('an answer for always that counts once is worded as once, and needs no button of its own', () => {
-  const once = 'counts once only: the command is a shell line'
-  const told = answersTo([option('allow_once'), option('allow_always', once), option('reject_once'), option('reject_always', 'from now on: refuse it')])
+  const told = answersTo([option('allow_once'), option('allow_always', true), option('reject_once'), option('reject_always')])
   expect(told.map(({ number, words, spare }) => [number, words, spare])).toEqual([
     [1, 'Allow once', false], [2, 'Allow once', true], [3, 'Reject', false], [4, 'Always reject', false],
   ])
-  const alone = answersTo([option('allow_always', once), option('reject_once')])
+  const alone = answersTo([option('allow_always', true), option('reject_once')])
   expect(alone.map(({ words, spare }) => [words, spare])).toEqual([['Allow once', false], ['Reject', false]])
-  const kept = 'counts once only, unless the agent itself keeps it: the command is a shell line'
-  expect(answersTo([option('reject_once'), option('reject_always', kept)]).map(({ words, spare }) => [words, spare])).toEqual([['Reject', false], ['Always reject', false]])
-  const [, misleading] = answersTo([option('allow_once'), option('allow_always', once, 'Reject')])
+  const [, misleading] = answersTo([option('allow_once'), option('allow_always', true, 'Reject')])
   expect(misleading).toMatchObject({ words: 'Allow once', warns: true, spare: false })
 })
 

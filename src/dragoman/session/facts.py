@@ -156,7 +156,7 @@ class PermissionOption(Fact):
     warning: str | None = None
     """Set if `name` contradicts `kind`, or the answer is unclear."""
     counts_once: bool = False
-    """Whether an "always" answer counts once only, as its consequence says."""
+    """Whether an "always" answer surely counts once only: the agent cannot keep it either."""
 
 
 class PermissionOffer(Fact):

@@ -5,8 +5,6 @@ import { asShown, type Shown } from './permission_options'
 import type { PermissionOffer, PermissionOption } from './generated/facts'
 import { WORDS } from './generated/permission_words'
 
-// Not "counts once only, unless the agent itself keeps it": that may last.
-const ONCE_ONLY = 'counts once only:'
 const ONCE = new Map([['allow_always', WORDS.get('allow_once')], ['reject_always', WORDS.get('reject_once')]])
 
 export interface Answer extends Shown {
@@ -25,8 +23,8 @@ export function answersTo(options: readonly PermissionOption[]): Answer[] {
   })
 }
 
-function lasts({ consequence, words, kind }: Shown): boolean {
-  return consequence === null || !consequence.startsWith(ONCE_ONLY) || !ONCE.has(kind) || words.endsWith('answer')
+function lasts({ countsOnce, words, kind }: Shown): boolean {
+  return !countsOnce || !ONCE.has(kind) || words.endsWith('answer')
 }
 
 // ── what Dragoman offers ────────────────────────────────────────────────────────────────────────

@@ -109,13 +109,17 @@ def with_consequences(
     once = choose_option(plain_options(options), "allow", names_action=names_action)
 
     @functools.cache
-    def consequence(answer: Answer, scope: Scope) -> str:
-        return _consequence(always(answer, scope), claimed, answer == "deny" or once is None)
+    def outcome(answer: Answer, scope: Scope) -> tuple[str, bool]:
+        rules = always(answer, scope)
+        # Without a rule the agent is only told `always` when there is no other way to say it.
+        may_be_kept = claimed and (
+            not isinstance(rules, NoRule) or answer == "deny" or once is None
+        )
+        words = _consequence(rules, may_be_kept=may_be_kept)
+        return words, isinstance(rules, NoRule) and not may_be_kept
 
     def told(option: PermissionOption, answer: Answer) -> PermissionOption:
-        scope = scope_of([option])
-        once_only = isinstance(always(answer, scope), NoRule)
-        words = consequence(answer, scope)
+        words, once_only = outcome(answer, scope_of([option]))
         return msgspec.structs.replace(option, consequence=words, counts_once=once_only)
 
     return [
@@ -137,12 +141,11 @@ def _in_words(options: Sequence[PermissionOption]) -> Iterator[PermissionOption]
         yield msgspec.structs.replace(option, words=ours.words, warning=warning)
 
 
-def _consequence(rules: tuple[Rule, ...] | NoRule, claimed: bool, is_last_way: bool) -> str:
-    """Without a rule the agent is only told `always` when there is no other way to say it."""
+def _consequence(rules: tuple[Rule, ...] | NoRule, *, may_be_kept: bool) -> str:
     if not isinstance(rules, NoRule):
-        more = "; the agent may keep it in its own way" if claimed else ""
+        more = "; the agent may keep it in its own way" if may_be_kept else ""
         return f"from now on: {just_this(rules)}{more}"
-    unless = ", unless the agent itself keeps it" if claimed and is_last_way else ""
+    unless = ", unless the agent itself keeps it" if may_be_kept else ""
     return f"counts once only{unless}: {rules.reason}"
 
 
