@@ -8,10 +8,11 @@ import shutil
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 import pytest
-from page.site import Site
+from page.site import Site, scripted, served
 from playwright.async_api import (
     Browser,
     ConsoleMessage,
@@ -121,6 +122,17 @@ async def person(
     expected = refused if isinstance(refused, tuple) else (refused,)
     wrong = [text for text in wrong if not any(f"status of {each}" in text for each in expected)]
     assert not wrong, wrong
+
+
+@asynccontextmanager
+async def meeting(folder: Path, agent: str) -> AsyncGenerator[Page]:
+    """Somebody on the page of a server that has this agent of the tests alone."""
+    async with (
+        served(folder, *scripted(folder, agent)) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        yield page
 
 
 @asynccontextmanager

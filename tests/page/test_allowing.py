@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from page.browsing import answer, browsed, finished, new_session, person, prompt, ran, ready
-from page.site import scripted, served
+from page.browsing import (
+    answer,
+    finished,
+    meeting,
+    new_session,
+    prompt,
+    ran,
+    ready,
+)
 from playwright.async_api import Page, expect
 
 
@@ -17,11 +24,7 @@ async def _asked(page: Page, text: str) -> None:
 
 
 async def test_a_program_is_allowed_for_the_project_by_keys_alone(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "claims")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "claims") as page:
         await _asked(page, "pytest -q")
         card, said = page.locator(".card.permission"), page.locator(".said.agent")
         await card.focus()
@@ -52,11 +55,7 @@ async def test_a_program_is_allowed_for_the_project_by_keys_alone(tmp_path: Path
 
 
 async def test_only_what_is_offered_together_can_be_chosen(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "claims")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "claims") as page:
         await _asked(page, "pytest -q")
         card = page.locator(".card.permission")
         await card.get_by_role("button", name="Allow more").click()
@@ -75,11 +74,7 @@ async def test_only_what_is_offered_together_can_be_chosen(tmp_path: Path) -> No
 async def test_what_is_dangerous_is_marked_and_allowed_for_longer_only_if_said_twice(
     tmp_path: Path,
 ) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "claims")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "claims") as page:
         await _asked(page, "rm -rf build")
         card = page.locator(".card.permission")
         await expect(card.locator(".dangermark")).to_have_text(
@@ -105,11 +100,7 @@ async def test_what_is_dangerous_is_marked_and_allowed_for_longer_only_if_said_t
 async def test_an_always_that_counts_once_is_no_button_and_its_number_counts_once(
     tmp_path: Path,
 ) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "claims")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "claims") as page:
         await _asked(page, "echo $HOME && ls")
         card = page.locator(".card.permission")
         await expect(card.get_by_role("button", name="Always allow")).to_have_count(0)
@@ -122,11 +113,7 @@ async def test_an_always_that_counts_once_is_no_button_and_its_number_counts_onc
 
 
 async def test_the_same_question_is_one_card_and_names_its_command_once(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "repeats")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "repeats") as page:
         await _asked(page, "Go")
         card = page.locator(".card.permission")
         await expect(card).to_contain_text("Asked 3 times; one answer counts for all.")
@@ -143,11 +130,7 @@ async def test_the_same_question_is_one_card_and_names_its_command_once(tmp_path
 async def test_sessions_that_ask_the_same_are_answered_together_and_the_next_has_the_focus(
     tmp_path: Path,
 ) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "claims")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "claims") as page:
         same: list[str] = []
         for text in ("make all", "make all", "make test", "make test"):
             await _asked(page, text)
@@ -178,11 +161,7 @@ async def test_sessions_that_ask_the_same_are_answered_together_and_the_next_has
 
 
 async def test_a_rule_for_the_project_is_made_once_for_all_who_ask_the_same(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "claims")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "claims") as page:
         for _ in range(2):
             await _asked(page, "make all")
         await page.evaluate("location.hash = '#/inbox'")

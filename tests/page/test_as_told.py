@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from page.browsing import browsed, finished, new_session, person, prompt
-from page.site import scripted, served
+from page.browsing import finished, meeting, new_session, prompt
 from playwright.async_api import expect
 
 TYPED = 'Look at this:\n  File "a.py", line *1*\n\t\\"quoted\\" and _plain_'
@@ -14,11 +13,7 @@ TYPED = 'Look at this:\n  File "a.py", line *1*\n\t\\"quoted\\" and _plain_'
 async def test_words_are_shown_as_typed_and_printed_and_nothing_spins_at_rest(
     tmp_path: Path,
 ) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "tells")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "tells") as page:
         await new_session(page)
         mark = page.locator(".head .status")
         await expect(mark).to_have_attribute("data-mark", "new")

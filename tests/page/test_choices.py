@@ -6,17 +6,13 @@ import json
 import sys
 from pathlib import Path
 
-from page.browsing import browsed, new_session, person, prompt, ran
+from page.browsing import browsed, meeting, new_session, person, prompt, ran
 from page.site import scripted, served
 from playwright.async_api import expect
 
 
 async def test_modes_that_are_options_stand_in_the_mode_selector(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "optional")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "optional") as page:
         await new_session(page)
         mode, model = page.get_by_label("Mode", exact=True), page.get_by_label("Model", exact=True)
         await expect(mode.locator("option")).to_have_text(["Build", "Plan only"])
@@ -31,11 +27,7 @@ async def test_modes_that_are_options_stand_in_the_mode_selector(tmp_path: Path)
 
 
 async def test_a_session_is_begun_in_a_mode_and_with_a_model(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "optional")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "optional") as page:
         first = await new_session(page)
         await expect(page.get_by_label("Mode", exact=True)).to_have_value("build")
         await page.get_by_role("button", name="New session", exact=True).first.click()
@@ -53,11 +45,7 @@ async def test_a_session_is_begun_in_a_mode_and_with_a_model(tmp_path: Path) -> 
 
 
 async def test_files_and_terminals_are_switched_off_for_a_new_session(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "offered")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "offered") as page:
         await new_session(page)
         await prompt(page, "What is there?")
         await expect(page.locator(".said.agent")).to_have_text("Files: yes. Terminals: yes.")

@@ -9,6 +9,7 @@ from page.browsing import (
     answer,
     browsed,
     finished,
+    meeting,
     new_session,
     person,
     prompt,
@@ -27,11 +28,7 @@ _LINE = "echo SHELL && pwd && touch b.md"
 
 
 async def test_the_first_key_is_for_once_whatever_the_agent_names_first(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "claims")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "claims") as page:
         await new_session(page)
         await prompt(page, "git status")
         card = page.locator(".card.permission")
@@ -45,11 +42,7 @@ async def test_the_first_key_is_for_once_whatever_the_agent_names_first(tmp_path
 
 
 async def test_every_answer_for_always_says_what_it_leads_to(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "claims")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "claims") as page:
         await new_session(page)
         await prompt(page, "git status")
         rules = page.locator(".card.permission .rule")
@@ -139,11 +132,7 @@ async def test_a_file_that_is_called_new_shows_what_it_would_replace(tmp_path: P
 
 
 async def test_all_that_is_asked_can_be_seen_and_its_end_at_once(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "swaps")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "swaps") as page:
         await new_session(page)
         await prompt(page, "blank")
         card = page.locator(".card.permission")
@@ -191,11 +180,7 @@ async def test_the_question_its_end_and_its_answers_fit_a_phone(tmp_path: Path) 
 
 
 async def test_a_question_taller_than_the_window_is_read_from_its_top(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "swaps")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "swaps") as page:
         await page.set_viewport_size({"width": 1200, "height": 360})
         await new_session(page)
         await prompt(page, "long")
@@ -209,11 +194,7 @@ async def test_a_question_taller_than_the_window_is_read_from_its_top(tmp_path: 
 
 
 async def test_a_tool_call_that_is_asked_about_waits_for_the_person(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "claims")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "claims") as page:
         await new_session(page)
         await prompt(page, _LINE)
         status = page.locator(".toolhead .status")
@@ -224,11 +205,7 @@ async def test_a_tool_call_that_is_asked_about_waits_for_the_person(tmp_path: Pa
 
 
 async def test_what_was_decided_is_told_in_words(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "claims")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "claims") as page:
         await new_session(page)
         await prompt(page, "git status")
         await answer(page, "Always allow")

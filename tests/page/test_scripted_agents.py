@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from page.browsing import answer, browsed, finished, new_session, person, prompt, ready
+from page.browsing import answer, browsed, finished, meeting, new_session, person, prompt, ready
 from page.site import scripted, served
 from playwright.async_api import Page, expect
 
 
 async def test_a_form_is_filled_in_and_the_agent_gets_it(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "asks")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "asks") as page:
         await new_session(page)
         await prompt(page, "Ask me")
         form = page.locator(".card.elicitation")
@@ -70,11 +66,7 @@ async def test_a_form_says_at_each_field_what_it_does_not_take(tmp_path: Path) -
 
 
 async def test_choices_that_say_what_they_mean_are_all_in_sight(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "offers")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "offers") as page:
         await new_session(page)
         await prompt(page, "Ask me")
         form = page.locator(".card.elicitation")
@@ -90,11 +82,7 @@ async def test_choices_that_say_what_they_mean_are_all_in_sight(tmp_path: Path) 
 
 
 async def test_each_turn_that_was_stopped_says_so(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "waits")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "waits") as page:
         await new_session(page)
         await prompt(page, "first")
         await expect(page.locator(".said.agent")).to_have_count(1)
@@ -115,11 +103,7 @@ async def test_each_turn_that_was_stopped_says_so(tmp_path: Path) -> None:
 
 
 async def test_an_agent_that_does_not_stop_can_be_killed(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, *scripted(tmp_path, "stubborn")) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
+    async with meeting(tmp_path, "stubborn") as page:
         await new_session(page)
         await prompt(page, "Go on for ever")
         await stop_in_vain(page)
