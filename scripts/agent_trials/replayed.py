@@ -46,8 +46,12 @@ def empty(workspace: Path) -> None:
 
 
 def digest(entries: list[dict[str, Any]], *workspaces: Path) -> list[str]:
-    """The entries without what is different each time: numbers, times, and where it was."""
-    told = [" ".join(_words(entry)) for entry in entries]
+    """The entries without what is different each time: numbers, times, and where it was.
+
+    Our own notices are left out too: they tell of files that the agent changed by itself while it
+    waited for an answer, and a recording changes none.
+    """
+    told = [" ".join(_words(entry)) for entry in entries if entry.get("source") != "client"]
     for workspace in workspaces:
         told = [words.replace(str(workspace), "…") for words in told]
     return told
