@@ -146,7 +146,7 @@ def test_a_module_that_knows_too_much_is_reported(
     [
         ("wire/x.py", "from dragoman.errors import FrameTooLarge"),
         ("wire/x.py", "from dragoman.wire.json_text import depth\nfrom .text import outline"),
-        ("client/v1/x.py", "from ..turn import Turn\nfrom ...rpc import Peer"),
+        ("client/dialects/v1/x.py", "from ..inbound import Inbound\nfrom ....rpc import Peer"),
         ("host/x.py", "import asyncio, os"),
         ("session/x.py", "import osmium"),
         ("ui_stream/x.py", "def textDelta(messageId): ..."),
@@ -159,8 +159,8 @@ def test_a_module_that_knows_what_it_may_is_not_reported(module: str, source: st
 
 
 MIRRORED = {
-    "client/v1": "client",
-    "client/v2": "client",
+    "client/dialects/v1": "client/dialects",
+    "client/dialects/v2": "client/dialects",
     "testing/v2": "testing/v2",
     "store/sqlite": "store",
     "store/postgres": "store",
@@ -202,14 +202,47 @@ def _classes() -> dict[str, set[str]]:
     return found
 
 
+def crowded_folders(modules: Iterable[str]) -> dict[str, int]:
+    """Folders that show more than a dozen things; a folder with a module for each command has as
+    many as there are commands."""
+    shown: dict[str, set[str]] = {}
+    for module in modules:
+        parts = module.split("/")
+        for depth in range(1, len(parts)):
+            shown.setdefault("/".join(parts[:depth]), set()).add(parts[depth])
+    counts = {folder: len(names - {"__init__.py"}) for folder, names in shown.items()}
+    return {
+        folder: count
+        for folder, count in counts.items()
+        if count > 12 and folder not in NAMED_AFTER_OTHERS
+    }
+
+
+def test_a_folder_shows_at_most_a_dozen_things() -> None:
+    assert crowded_folders(modules()) == {}
+
+
+def test_a_crowded_folder_is_reported() -> None:
+    files = [f"hub/part_{number}.py" for number in range(11)]
+    assert crowded_folders([*files, "hub/room/x.py", "hub/room/y.py", "hub/__init__.py"]) == {}
+    assert crowded_folders([*files, "hub/room/x.py", "hub/z.py"]) == {"hub": 13}
+
+
 def test_no_two_modules_have_one_base_name() -> None:
     assert repeated_base_names(modules()) == {}
 
 
 def test_modules_with_one_base_name_are_reported() -> None:
-    shared = ["client/turn.py", "hub/turn.py", "client/v1/turn.py", "cli/commands/turn.py"]
+    shared = [
+        "client/sessions/turn.py",
+        "hub/turn.py",
+        "client/dialects/v1/turn.py",
+        "cli/commands/turn.py",
+    ]
     faces = ["events.py", "session/events.py", "hub/__init__.py", "web/__init__.py"]
-    assert repeated_base_names(shared + faces) == {"turn.py": ["client/turn.py", "hub/turn.py"]}
+    assert repeated_base_names(shared + faces) == {
+        "turn.py": ["client/sessions/turn.py", "hub/turn.py"]
+    }
 
 
 def test_no_two_public_classes_have_one_name() -> None:

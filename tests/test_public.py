@@ -27,7 +27,7 @@ PUBLIC = {
     for name in module.__all__
 }
 # ACP's own types, which a script of an agent may use, and what only the client speaks to.
-UNNAMED = ("dragoman.schema", "dragoman.client.dialect")
+UNNAMED = ("dragoman.schema", "dragoman.client.dialects.dialect")
 # For types that a module imports for the type checker alone.
 NAMES = {name.rpartition(".")[2]: value for name, value in PUBLIC.items()}
 GENERATED = {"api.md", "events.md", "errors.md"}

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from itertools import count, cycle
 from pathlib import Path
 
-from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.database import Address, Database
 from dragoman.store.postgres.store import PostgresStore, open_postgres
 from dragoman.store.records import Batch, Lease, Owner, Said, SessionChange, SessionRecord
 

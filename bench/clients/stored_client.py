@@ -11,7 +11,7 @@ from bench.clients.gauge import Gauge
 from dragoman import AgentCommand, Client
 from dragoman.client.mcp import McpServer
 from dragoman.events import AgentMessage, TurnEnded
-from dragoman.hub import commands
+from dragoman.hub.cluster import commands
 from dragoman.hub.hub import Hub
 from dragoman.session.facts import Offer
 from dragoman.store.open import open_store

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from dragoman.client.client import Client, run_prompt
     from dragoman.client.config import HostCapabilities, SessionOptions, Timeouts
     from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
-    from dragoman.client.prompts import PromptInput
-    from dragoman.client.session import Session
-    from dragoman.client.turn import Turn
+    from dragoman.client.sessions.prompts import PromptInput
+    from dragoman.client.sessions.session import Session
+    from dragoman.client.sessions.turn import Turn
     from dragoman.errors import (
         AgentExited,
         AmbiguousSession,
@@ -360,9 +360,9 @@ _NAMES = {
     "client.client": "Client run_prompt",
     "client.config": "HostCapabilities SessionOptions Timeouts",
     "client.mcp": "HttpServer InProcessServer McpServer SseServer StdioServer",
-    "client.prompts": "PromptInput",
-    "client.session": "Session",
-    "client.turn": "Turn",
+    "client.sessions.prompts": "PromptInput",
+    "client.sessions.session": "Session",
+    "client.sessions.turn": "Turn",
     "errors": (
         "AgentExited AmbiguousSession AuthRequired CallTimeout CancelIgnored ChainBroken "
         "CommandNotFound CommandRefused ConfigError ConnectionClosed ConnectionLost "

@@ -9,8 +9,8 @@ import pytest
 
 import dragoman
 from dragoman.agents.extensions import EXTENSIONS, quirks_for, tool_name
-from dragoman.client.v1.wire_format import tool_call_update
-from dragoman.client.v2 import wire_format as second
+from dragoman.client.dialects.v1.wire_format import tool_call_update
+from dragoman.client.dialects.v2 import wire_format as second
 from dragoman.schema import v1, v2
 
 SOURCES = Path(dragoman.__file__).parent

@@ -20,7 +20,7 @@ from dragoman.cli.render.view import Stage
 from dragoman.cli.run.follower import Follower, OwnTurn
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions.questions import PermissionRequest
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session import events as e
 from dragoman.session.content import Text

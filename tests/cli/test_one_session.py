@@ -15,8 +15,8 @@ import pytest
 from support.command import COMMAND, SECONDS, Dragoman
 from support.screen import needs_tmux, on_screen
 
-from dragoman.hub.commands import Refusal, encode_result
-from dragoman.hub.owner import this_process
+from dragoman.hub.cluster.commands import Refusal, encode_result
+from dragoman.hub.cluster.owner import this_process
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.records import Lease, SessionFilter

@@ -16,7 +16,7 @@ from dragoman.cli.commands import policy
 from dragoman.cli.parsers import parser_for
 from dragoman.host.rules.rule import Rule
 from dragoman.store.open import open_rules
-from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.database import Address
 from dragoman.store.postgres.rules import PostgresRules
 from dragoman.testing import Recorder
 

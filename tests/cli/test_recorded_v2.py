@@ -17,7 +17,7 @@ from dragoman.schema import v1
 from dragoman.session import events as e
 from dragoman.session.state import SessionState
 from dragoman.testing import AgentTurn, Recorder, ScriptedAgent, load_recording
-from dragoman.testing.recorded_events import Transcript
+from dragoman.testing.recordings.recorded_events import Transcript
 
 COMMANDS = [v1.AvailableCommand(name="help", description="Helps")]
 OPTIONS = [v1.SessionConfigBoolean(id="fast", name="Fast", current_value=False)]

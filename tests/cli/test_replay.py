@@ -15,7 +15,7 @@ from support.screen import needs_tmux, on_screen
 from dragoman import Client, Policy
 from dragoman.cli.run.playback import play
 from dragoman.testing import Recorder, ScriptedAgent
-from dragoman.testing.recording import load_recording
+from dragoman.testing.recordings.recording import load_recording
 from dragoman.testing.steps import run, say, write_file
 
 PROMPT = "write it down"

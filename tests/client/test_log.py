@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from dragoman.client.config_options import OWN_OPTION
-from dragoman.client.session_log import SessionLog
-from dragoman.client.turn import Turn
+from dragoman.client.sessions.config_options import OWN_OPTION
+from dragoman.client.sessions.session_log import SessionLog
+from dragoman.client.sessions.turn import Turn
 from dragoman.errors import SlowConsumer
 from dragoman.host.terminals.provider import new_terminal_id
 from dragoman.session import events as e

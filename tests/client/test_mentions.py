@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import EXAMPLES
 
-from dragoman.client import prompts
 from dragoman.client.capabilities import AgentCapabilities
-from dragoman.client.prompts import MAX_LINKS, MAX_LOOKED_UP, find_mentions, prepare
+from dragoman.client.sessions import prompts
+from dragoman.client.sessions.prompts import MAX_LINKS, MAX_LOOKED_UP, find_mentions, prepare
 from dragoman.session.content import ResourceLink, Text
 
 CWD = "/project"

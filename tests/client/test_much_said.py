@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from support.clients import opened, started
 from support.raw_agent import EVERYTHING, RawAgent
 
-from dragoman.client.v2 import wire_format
+from dragoman.client.dialects.v2 import wire_format
 from dragoman.errors import InvalidMessage
 from dragoman.schema import v2
 from dragoman.session import events as e

@@ -16,7 +16,7 @@ from support.raw_agent import Json, RawAgent
 from support.scene import CANCELLED, ENDED, OPTIONS, Scene, question, scene, selected
 
 from dragoman import Policy, Rule, Timeouts
-from dragoman.client.session import Session
+from dragoman.client.sessions.session import Session
 from dragoman.host.claims.claim_reader import MOST_CALLS, ClaimReader
 from dragoman.host.permissions import consent, wording
 from dragoman.host.permissions.always_rules import describe

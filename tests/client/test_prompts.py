@@ -16,9 +16,9 @@ from support.peers import tidy_loop
 from support.raw_agent import RawAgent, text_block
 
 from dragoman import Audio, Client, Image, Resource, ResourceLink, Text
-from dragoman.client import prompts
 from dragoman.client.capabilities import AgentCapabilities
-from dragoman.client.prompts import prepare
+from dragoman.client.sessions import prompts
+from dragoman.client.sessions.prompts import prepare
 from dragoman.errors import PromptTooLarge
 from dragoman.session import events as e
 from dragoman.session.content import Content, UnknownContent

@@ -9,7 +9,7 @@ import pytest
 from support.clients import gathered, opened, until
 from support.raw_agent import RawAgent
 
-from dragoman.client.config_options import with_own
+from dragoman.client.sessions.config_options import with_own
 from dragoman.errors import SessionGone, Unsupported
 from dragoman.session import events as e
 from dragoman.session.bounds import LIMITS, weigh_struct

@@ -21,10 +21,10 @@ from support.samples import updates
 from support.second_version import second_agent
 from support.second_version import updates as second_updates
 
-from dragoman.client.v1 import wire_format as format1
-from dragoman.client.v1.inbound import Serving as First
-from dragoman.client.v2 import wire_format as format2
-from dragoman.client.v2.inbound import Serving as Second
+from dragoman.client.dialects.v1 import wire_format as format1
+from dragoman.client.dialects.v1.inbound import Serving as First
+from dragoman.client.dialects.v2 import wire_format as format2
+from dragoman.client.dialects.v2.inbound import Serving as Second
 from dragoman.schema import codec, v1, v2
 from dragoman.session import events as e
 from dragoman.session.content import Text

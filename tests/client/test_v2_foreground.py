@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.client.dialect import Finished
-from dragoman.client.v2.foreground import Foreground, Prompted
+from dragoman.client.dialects.dialect import Finished
+from dragoman.client.dialects.v2.foreground import Foreground, Prompted
 from dragoman.session.content import Text
 from dragoman.session.facts import BackgroundWork
 

@@ -16,9 +16,9 @@ from msgspec import UNSET
 from support.examples import EXAMPLES
 from support.second_version import updates
 
-from dragoman.client.v2 import upserts
-from dragoman.client.v2.inbound import Serving
-from dragoman.client.v2.wire_format import diffs
+from dragoman.client.dialects.v2 import upserts
+from dragoman.client.dialects.v2.inbound import Serving
+from dragoman.client.dialects.v2.wire_format import diffs
 from dragoman.schema import codec, v2
 from dragoman.session import events as e
 from dragoman.session.bounds import ID, LIMITS

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from support.permission_requests import ALWAYS, RECORDED, RecordedRequest, recorded_claim
 
-from dragoman.client.translation import permission_option
+from dragoman.client.dialects.translation import permission_option
 from dragoman.host.permissions.offers import Offers
 from dragoman.host.rules.access import Access
 from dragoman.host.rules.policy import Policy

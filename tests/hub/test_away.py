@@ -16,10 +16,10 @@ from support.peers import soon
 from support.postgres import empty_database
 
 from dragoman.errors import StoreAway
-from dragoman.hub import commands as c
 from dragoman.hub.background_work import told_of_outages
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.running_session import Live
+from dragoman.hub.running.running_session import Live
 from dragoman.session import events as e
 from dragoman.store.outage import Outbox
 from dragoman.store.postgres.store import open_postgres

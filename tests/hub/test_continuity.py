@@ -13,10 +13,10 @@ from support.peers import soon
 from support.raw_agent import Json, RawAgent, notification, text_block
 
 from dragoman.errors import ConnectionLost, SessionNotContinued, Unsupported
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.running_session import Live
-from dragoman.hub.stored_sessions import stored_state
+from dragoman.hub.running.running_session import Live
+from dragoman.hub.stored.stored_sessions import stored_state
 from dragoman.schema import v1
 from dragoman.session import events as e
 from dragoman.session.state import AgentEntry, ResetEntry, UserEntry

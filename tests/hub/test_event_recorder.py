@@ -13,8 +13,8 @@ from support.raw_agent import Json, RawAgent, notification, text_block
 from support.second_version import second_agent
 
 from dragoman.errors import DragomanError
-from dragoman.hub import commands as c
-from dragoman.hub.event_recorder import EventRecorder
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.running.event_recorder import EventRecorder
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.store.base import Store

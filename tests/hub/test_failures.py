@@ -13,12 +13,12 @@ from support.hubs import TestLauncher, hub_with, seen_until, stored
 from support.peers import soon
 
 from dragoman.errors import CommandRefused, DragomanError, LeaseLost, StoreAway, StoreCorrupt
-from dragoman.hub import commands as c
-from dragoman.hub.command_inbox import ask_owner
-from dragoman.hub.event_readers import News
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.command_inbox import ask_owner
+from dragoman.hub.cluster.owner import this_process
 from dragoman.hub.hub import Hub
-from dragoman.hub.owner import this_process
-from dragoman.hub.stored_sessions import stored_state
+from dragoman.hub.stored.event_readers import News
+from dragoman.hub.stored.stored_sessions import stored_state
 from dragoman.session import events as e
 from dragoman.store.base import Store
 from dragoman.store.records import Batch, Lease, Outcome, encode_event

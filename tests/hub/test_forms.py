@@ -18,8 +18,8 @@ from support.hubs import seen_until
 from support.postgres import empty_database
 
 from dragoman.errors import CommandRefused
-from dragoman.hub import commands as c
-from dragoman.hub.sealed_box import PRIME, Key, sealed
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.sealed_box import PRIME, Key, sealed
 from dragoman.session import events as e
 from dragoman.testing import AgentTurn, ScriptedAgent
 

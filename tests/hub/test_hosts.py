@@ -21,13 +21,13 @@ from dragoman.errors import (
     StoreError,
     UnknownHost,
 )
-from dragoman.hub import commands as c
-from dragoman.hub.command_inbox import ask_owner
-from dragoman.hub.host_directory import home_of
-from dragoman.hub.host_service import Presence
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.command_inbox import ask_owner
+from dragoman.hub.cluster.host_directory import home_of
+from dragoman.hub.cluster.host_service import Presence
+from dragoman.hub.cluster.owner import started, this_process
 from dragoman.hub.hub import Hub
 from dragoman.hub.opener import new_record
-from dragoman.hub.owner import started, this_process
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.facts import Offer

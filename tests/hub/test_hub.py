@@ -9,11 +9,11 @@ from support.clients import until
 from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_events
 
 from dragoman.errors import AuthRequired, InternalError, MethodNotFound, ResourceNotFound
-from dragoman.hub import commands as c
-from dragoman.hub import running_sessions
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.hub_limits import HubLimits
-from dragoman.hub.running_session import Live
+from dragoman.hub.running import running_sessions
+from dragoman.hub.running.running_session import Live
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState

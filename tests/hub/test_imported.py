@@ -9,9 +9,9 @@ import pytest
 from support.hubs import TestLauncher, dead_process, hub_with, stored
 
 from dragoman.errors import CommandRefused, SessionNotContinued, Unsupported
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.owner import this_process
 from dragoman.hub.hub import Hub
-from dragoman.hub.owner import this_process
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.state import AgentEntry, UserEntry

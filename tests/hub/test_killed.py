@@ -15,9 +15,9 @@ from process.survivors import descendants, lingers
 from support.hubs import TestLauncher, seen_until, stored
 
 from dragoman import Policy
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.stored_sessions import stored_state
+from dragoman.hub.stored.stored_sessions import stored_state
 from dragoman.session import events as e
 from dragoman.store.base import Store
 from dragoman.testing import ScriptedAgent

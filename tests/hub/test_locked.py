@@ -15,12 +15,12 @@ from store.test_failures import locker
 from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_events
 from support.peers import soon
 
-from dragoman.hub import commands as c
-from dragoman.hub import event_recorder
 from dragoman.hub.background_work import BACK, told_of_outages
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.hub_limits import HubLimits
-from dragoman.hub.running_session import Live
+from dragoman.hub.running import event_recorder
+from dragoman.hub.running.running_session import Live
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.store import outage

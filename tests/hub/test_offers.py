@@ -9,10 +9,10 @@ import pytest
 from support.clients import until
 from support.hubs import TestLauncher, stored
 
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.owner import this_process
 from dragoman.hub.hub import Hub
-from dragoman.hub.owner import this_process
-from dragoman.hub.running_session import Live
+from dragoman.hub.running.running_session import Live
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.archive import exported, import_session, read_archive
 from dragoman.testing import AgentTurn, ScriptedAgent

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.hub.agent_pool import Orphans
-from dragoman.hub.owner import started, this_process
+from dragoman.hub.cluster.owner import started, this_process
+from dragoman.hub.running.agent_pool import Orphans
 from dragoman.store.records import Owner
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes as POSIX has them")

@@ -8,7 +8,7 @@ from pathlib import Path
 from support.hubs import TestLauncher, seen_until, stored
 
 from dragoman import Policy
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session import events as e
 from dragoman.session.terminals import OutputLimits

@@ -11,8 +11,8 @@ import pytest
 from store.stores import begin
 from support.hubs import stored
 
-from dragoman.hub import stored_sessions
-from dragoman.hub.stored_sessions import Past, stored_state, whole_thread
+from dragoman.hub.stored import stored_sessions
+from dragoman.hub.stored.stored_sessions import Past, stored_state, whole_thread
 from dragoman.session import events as e
 from dragoman.session.bounds import Limits
 from dragoman.session.content import Text

@@ -13,10 +13,10 @@ from support.proxies import alive, proxy
 
 from dragoman import Policy
 from dragoman.agents.settings import AgentSettings, Settings
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.launcher import SettingsLauncher
-from dragoman.hub.running_session import Live
+from dragoman.hub.running.launcher import SettingsLauncher
+from dragoman.hub.running.running_session import Live
 from dragoman.session import events as e
 from dragoman.testing import ScriptedAgent
 

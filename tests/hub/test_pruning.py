@@ -17,7 +17,7 @@ from support.postgres import empty_database
 from dragoman.agents.settings import Retention, parse_settings
 from dragoman.errors import ConfigError
 from dragoman.hub.hub import Hub
-from dragoman.hub.retention import Pruned, in_words, keep_pruning, prune, unused, weigh
+from dragoman.hub.stored.retention import Pruned, in_words, keep_pruning, prune, unused, weigh
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.records import Said, SessionChange, SessionFilter, SessionRecord

@@ -13,10 +13,10 @@ from support.peers import soon
 from support.postgres import empty_database
 
 from dragoman.errors import CommandRefused, SessionBusy
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.hub_limits import HubLimits
-from dragoman.hub.stored_sessions import stored_state
+from dragoman.hub.stored.stored_sessions import stored_state
 from dragoman.session.state import SessionState, UserEntry
 from dragoman.store.base import Store
 from dragoman.testing import AgentTurn, ScriptedAgent

@@ -14,9 +14,9 @@ from support.hubs import TestLauncher, hub_with, seen_until, stored
 from support.peers import SECONDS, soon
 
 from dragoman.errors import CommandRefused, SessionOwned, UnknownSession
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.owner import has_ended, started, this_process
 from dragoman.hub.hub import Hub
-from dragoman.hub.owner import has_ended, started, this_process
 from dragoman.session import events as e
 from dragoman.store.records import Owner
 from dragoman.testing import AgentTurn, ScriptedAgent

@@ -19,12 +19,12 @@ from support.postgres import empty_database
 from support.shortage import no_descriptors
 
 from dragoman.errors import CommandRefused, DragomanError, SessionNotContinued, StoreFull
-from dragoman.hub import commands as c
 from dragoman.hub.background_work import Chores
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.owner import has_ended, is_gone, this_process
 from dragoman.hub.hub import Hub
 from dragoman.hub.opener import Opener
-from dragoman.hub.owner import has_ended, is_gone, this_process
-from dragoman.hub.stored_sessions import stored_state
+from dragoman.hub.stored.stored_sessions import stored_state
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.facts import PermissionOption

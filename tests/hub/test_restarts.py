@@ -11,7 +11,7 @@ import pytest
 from support.hubs import TestLauncher
 from support.postgres import Server, own_server
 
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session import events as e
 from dragoman.store.base import Store

@@ -15,10 +15,10 @@ import pytest
 from store.stores import begin, record
 from support.hubs import TestLauncher, hub_with, seen_until, stored
 
-from dragoman.hub import commands as c
-from dragoman.hub.event_readers import News, watch_session
-from dragoman.hub.event_recorder import EventRecorder
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
+from dragoman.hub.running.event_recorder import EventRecorder
+from dragoman.hub.stored.event_readers import News, watch_session
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.testing import AgentTurn, ScriptedAgent

@@ -15,12 +15,12 @@ from support.hubs import hub_with, seen_until, stored_events
 from support.peers import soon
 
 from dragoman import AgentCommand, Client, Timeouts
-from dragoman.hub import agent_pool
-from dragoman.hub import commands as c
-from dragoman.hub.agent_pool import Running
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.hub_limits import HubLimits
-from dragoman.hub.running_session import Live
+from dragoman.hub.running import agent_pool
+from dragoman.hub.running.agent_pool import Running
+from dragoman.hub.running.running_session import Live
 from dragoman.session import events as e
 from dragoman.testing import AgentTurn, ScriptedAgent
 

@@ -12,10 +12,10 @@ from store.stores import begin
 from support.clients import until
 from support.hubs import TestLauncher, hub_with, stored
 
-from dragoman.hub import commands as c
-from dragoman.hub import stored_sessions
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.stored_sessions import (
+from dragoman.hub.stored import stored_sessions
+from dragoman.hub.stored.stored_sessions import (
     StoredStates,
     snapshot_of,
     state_to_go_on,

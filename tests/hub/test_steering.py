@@ -16,9 +16,9 @@ from support.second_version import stoppable
 
 from dragoman import Policy
 from dragoman.errors import CommandRefused, UnknownSession
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.owner import this_process
 from dragoman.hub.hub import Hub
-from dragoman.hub.owner import this_process
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.state import AgentEntry, PendingPermission

@@ -14,10 +14,10 @@ from support.peers import SECONDS, soon
 from support.postgres import empty_database
 
 from dragoman import AgentCommand
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.owner import this_process
 from dragoman.hub.hub import Hub
-from dragoman.hub.owner import this_process
-from dragoman.hub.running_session import Live
+from dragoman.hub.running.running_session import Live
 from dragoman.session import events as e
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.serve import command

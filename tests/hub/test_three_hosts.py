@@ -23,7 +23,7 @@ from support.machines import network
 from support.postgres import Server, own_server
 
 from dragoman.errors import LeaseLost
-from dragoman.hub.stored_sessions import stored_state
+from dragoman.hub.stored.stored_sessions import stored_state
 from dragoman.session import events as e
 from dragoman.store.base import Store
 from dragoman.store.postgres.store import open_postgres

@@ -19,9 +19,9 @@ from dragoman.client.config import HostCapabilities
 from dragoman.errors import CommandRefused
 from dragoman.host.rules.policy import flag_rules
 from dragoman.host.rules.rule import RuleFields
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.turn_terms import check_terms, kept_terms
+from dragoman.hub.running.turn_terms import check_terms, kept_terms
 from dragoman.session import events as e
 from dragoman.session.facts import TurnTerms
 from dragoman.testing import AgentTurn, ScriptedAgent

@@ -10,9 +10,9 @@ from support.clients import until
 from support.hubs import seen_until
 from support.peers import soon
 
-from dragoman.hub import commands as c
-from dragoman.hub.event_readers import Tail
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
+from dragoman.hub.stored.event_readers import Tail
 from dragoman.session import events as e
 from dragoman.store.records import StoredEvent
 from dragoman.testing import ScriptedAgent

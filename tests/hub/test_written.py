@@ -11,10 +11,10 @@ from support.hubs import hub_with, stored_events
 from dragoman import Policy
 from dragoman.errors import StoreAway
 from dragoman.host.workspace.changes import MAX_KEPT_BYTES
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.owner import this_process
 from dragoman.hub.hub import Hub
-from dragoman.hub.owner import this_process
-from dragoman.hub.written_files import MAX_PATH, Written
+from dragoman.hub.running.written_files import MAX_PATH, Written
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.store.archive import Archive, import_session
@@ -196,7 +196,7 @@ def test_a_path_that_no_file_can_have_is_left_out() -> None:
 
 
 def test_what_comes_behind_the_most_changes_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.hub.written_files.MAX_CHANGES", 3)
+    monkeypatch.setattr("dragoman.hub.running.written_files.MAX_CHANGES", 3)
     written = fed(*(e.FileWritten(f"/{number}", "1", "0") for number in range(3)))
     assert written.complete
     written.feed(e.FileWritten("/3", "1", "0"))

@@ -10,8 +10,8 @@ from pathlib import Path
 from msgspec import UNSET
 
 from dragoman.host.rules.rule import Rule
-from dragoman.hub.owner import is_gone, this_process
-from dragoman.hub.stored_sessions import state_to_go_on
+from dragoman.hub.cluster.owner import is_gone, this_process
+from dragoman.hub.stored.stored_sessions import state_to_go_on
 from dragoman.session import events as e
 from dragoman.store.base import Store
 from dragoman.store.open import open_store

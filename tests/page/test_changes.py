@@ -9,7 +9,7 @@ from page.browsing import answer, browsed, finished, new_session, person, prompt
 from page.site import prepared, scripted, served
 from playwright.async_api import Dialog, Page, expect
 
-from dragoman.hub.owner import this_process
+from dragoman.hub.cluster.owner import this_process
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.store.archive import Archive, exported, import_session, read_archive

@@ -12,7 +12,7 @@ from support.cost import Memory, cpu_seconds
 from support.examples import EXAMPLES
 from support.folding import KINDS, a_speech, any_event, any_events, copied, fold
 
-from dragoman.client.v1 import wire_format
+from dragoman.client.dialects.v1 import wire_format
 from dragoman.schema import codec, v1
 from dragoman.session import events as e
 from dragoman.session.content import Image, Text

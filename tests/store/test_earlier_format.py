@@ -23,7 +23,7 @@ from support.postgres import bare_database
 
 from dragoman.errors import StoreAway, StoreError
 from dragoman.host.rules.rule import Rule, RuleFields
-from dragoman.hub.commands import Prompt, decode_command
+from dragoman.hub.cluster.commands import Prompt, decode_command
 from dragoman.session.content import Image, Text
 from dragoman.session.events import AccessDecided, ToolCallUpdated
 from dragoman.store.archive import exported, import_session, read_archive
@@ -31,7 +31,7 @@ from dragoman.store.base import Store
 from dragoman.store.earlier_format import current_event
 from dragoman.store.mirror_lines import VERSION, is_header, read_header
 from dragoman.store.postgres import tables as postgres_tables
-from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.database import Address
 from dragoman.store.postgres.database import Database as PostgresDatabase
 from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import decode_event

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support.hubs import Agent, TestLauncher
 
-from dragoman.hub.host_service import Presence
+from dragoman.hub.cluster.host_service import Presence
 from dragoman.hub.hub import Hub
 from dragoman.store.base import Store
 from dragoman.store.open import open_store

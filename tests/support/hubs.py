@@ -14,9 +14,9 @@ from support.peers import SECONDS
 
 from dragoman import AgentCommand, Client, HostCapabilities
 from dragoman.client.mcp import McpServer
+from dragoman.hub.cluster.owner import is_gone, started, this_process
 from dragoman.hub.hub import Hub
 from dragoman.hub.hub_limits import HubLimits
-from dragoman.hub.owner import is_gone, started, this_process
 from dragoman.session import events as e
 from dragoman.session.facts import Offer
 from dragoman.store.base import Store

@@ -9,8 +9,8 @@ import msgspec
 from support.recordings import FOLDER
 
 from dragoman.agents.extensions import quirks_for
-from dragoman.client.translation import permission_option
-from dragoman.client.v1 import wire_format
+from dragoman.client.dialects.translation import permission_option
+from dragoman.client.dialects.v1 import wire_format
 from dragoman.host.claims.claim_reader import Claim, ClaimReader
 from dragoman.host.permissions.questions import NO_SUBJECT
 from dragoman.host.workspace.roots import Workspace

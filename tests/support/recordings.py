@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman.session import events as e
-from dragoman.testing.recording import TO_AGENT, load_recording
+from dragoman.testing.recordings.recording import TO_AGENT, load_recording
 
 FOLDER = Path(__file__).parents[1] / "recordings"
 RECORDINGS = sorted(FOLDER.glob("*.jsonl"))

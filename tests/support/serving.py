@@ -17,9 +17,9 @@ from support.peers import tidy_loop
 from dragoman import Client, HostCapabilities, Policy
 from dragoman.agents.settings import Settings
 from dragoman.data_directory import home_id
-from dragoman.hub.host_service import Presence
+from dragoman.hub.cluster.host_service import Presence
 from dragoman.hub.hub import Hub
-from dragoman.hub.launcher import SettingsLauncher
+from dragoman.hub.running.launcher import SettingsLauncher
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
@@ -28,9 +28,9 @@ from dragoman.store.store_limits import StoreLimits
 from dragoman.transport.transport import Transport
 from dragoman.web.app import make_app
 from dragoman.web.context import Server
-from dragoman.web.frame_ring import Frames
 from dragoman.web.server.guard import AllowedHosts
 from dragoman.web.server.http_server import AsgiServer
+from dragoman.web.streams.frame_ring import Frames
 from dragoman.web.uploads import Uploads
 
 TOKEN = "a-token-for-tests-of-256-bits-or-thereabouts"

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.testing.recording import Line, Recording
-from dragoman.testing.replay import (
+from dragoman.testing.recordings.recording import Line, Recording
+from dragoman.testing.recordings.replay import (
     Ask,
     Exchange,
     Go,

@@ -14,7 +14,7 @@ from support.peers import soon
 from support.recordings import RECORDINGS, allowing, comparable, prompts
 
 from dragoman import Client
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce

@@ -21,8 +21,8 @@ from dragoman.session import events as e
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
 from dragoman.testing import AgentTurn, Recorder, ReplayAgent, ScriptedAgent, faults
-from dragoman.testing.recording import load_recording
-from dragoman.testing.replay import (
+from dragoman.testing.recordings.recording import load_recording
+from dragoman.testing.recordings.replay import (
     Ask,
     Exchange,
     HearCancel,

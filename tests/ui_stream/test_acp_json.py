@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.client.v1 import wire_format
+from dragoman.client.dialects.v1 import wire_format
 from dragoman.schema import codec, v1
 from dragoman.session import content as c
 from dragoman.session import events as e

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from page.seeding import Teller, told_session
 
-from dragoman.hub.owner import this_process
+from dragoman.hub.cluster.owner import this_process
 from dragoman.session.content import Text
 from dragoman.session.events import AgentMessage, Event, UsageChanged
 from dragoman.session.facts import Cost

@@ -11,7 +11,7 @@ from support.serving import served
 from dragoman.client.redaction import BLANK
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
-from dragoman.web.frame_ring import MAX_BYTES, MAX_FRAME_BYTES, Frames
+from dragoman.web.streams.frame_ring import MAX_BYTES, MAX_FRAME_BYTES, Frames
 
 SECRET = "s3cr3t-canary"
 

@@ -9,7 +9,7 @@ import pytest
 from support.serving import Served, served
 
 from dragoman import Policy
-from dragoman.hub.owner import this_process
+from dragoman.hub.cluster.owner import this_process
 from dragoman.session import events as e
 from dragoman.session.content import Diff, Text
 from dragoman.store.archive import Archive, import_session, read_archive

@@ -152,7 +152,7 @@ async def test_what_is_no_prompt_is_refused(body: Any, tmp_path: Path) -> None:
 async def test_files_that_are_too_much_together_are_refused_before_anything_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.client.prompts.MAX_JSON_BYTES", 10_000)
+    monkeypatch.setattr("dragoman.client.sessions.prompts.MAX_JSON_BYTES", 10_000)
     async with served(tmp_path, {"scripted": ScriptedAgent([say("thanks")])}) as web:
         session_id = await web.new_session()
         kept = await web.http.post(

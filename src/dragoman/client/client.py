@@ -17,10 +17,10 @@ from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMetho
 from dragoman.client.config import Attendance, HostCapabilities, SessionOptions, Timeouts
 from dragoman.client.connection import Connection
 from dragoman.client.connection_questions import OutsideQuestions
-from dragoman.client.dialect import Dialect, Meta, Welcome
+from dragoman.client.dialects.dialect import Dialect, Meta, Welcome
 from dragoman.client.router import Router
-from dragoman.client.session import CLOSED_SECONDS, Session
-from dragoman.client.session_factory import Listener, Openings, Terms
+from dragoman.client.sessions.session import CLOSED_SECONDS, Session
+from dragoman.client.sessions.session_factory import Listener, Openings, Terms
 from dragoman.data_directory import data_directory
 from dragoman.errors import (
     CancelIgnored,

@@ -17,9 +17,9 @@ import msgspec
 
 from dragoman._version import __version__
 from dragoman.client.config import HostCapabilities, Timeouts
-from dragoman.client.dialect import Dialect, Host, InboundHandler, Welcome
-from dragoman.client.v1.dialect import V1
-from dragoman.client.v1.inbound import WAITS, Serving
+from dragoman.client.dialects.dialect import Dialect, Host, InboundHandler, Welcome
+from dragoman.client.dialects.v1.dialect import V1
+from dragoman.client.dialects.v1.inbound import WAITS, Serving
 from dragoman.errors import (
     AuthRequired,
     CallTimeout,
@@ -247,7 +247,7 @@ async def _first(peer: Peer, offers: HostCapabilities, timeouts: Timeouts) -> Ag
 
 
 async def _second(peer: Peer, host: Host, offers: HostCapabilities, timeouts: Timeouts) -> Agreed:
-    from dragoman.client.v2 import wire_format
+    from dragoman.client.dialects.v2 import wire_format
 
     request = wire_format.initialize(offers, NAME, __version__)
     try:
@@ -281,8 +281,8 @@ def _in_first(peer: Peer, timeouts: Timeouts, raw: msgspec.Raw) -> Agreed:
 
 
 def _in_second(peer: Peer, host: Host, timeouts: Timeouts, raw: msgspec.Raw) -> Agreed:
-    from dragoman.client.v2.dialect import V2
-    from dragoman.client.v2.inbound import Serving as Serving2
+    from dragoman.client.dialects.v2.dialect import V2
+    from dragoman.client.dialects.v2.inbound import Serving as Serving2
 
     serving = Serving2(host)
     dialect = V2(peer, timeouts, serving.conversations)

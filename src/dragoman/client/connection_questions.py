@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.client.dialect import Place
+from dragoman.client.dialects.dialect import Place
 from dragoman.errors import InvalidParams, MethodNotFound
 from dragoman.host.forms.elicitation import (
     ElicitationAnswer,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dragoman.client.connection_questions import OutsideQuestions
-from dragoman.client.dialect import Place
+from dragoman.client.dialects.dialect import Place
 from dragoman.client.mcp import InProcessServer, McpHandler
 from dragoman.errors import InvalidParams, ResourceNotFound
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
@@ -23,7 +23,7 @@ from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import PermissionOption
 
 if TYPE_CHECKING:
-    from dragoman.client.session import Session
+    from dragoman.client.sessions.session import Session
     from dragoman.host.gate import Gate
     from dragoman.session.state import SessionState
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dragoman.data_directory import data_directory, running_directory
-from dragoman.hub.agent_pool import Launcher
-from dragoman.hub.host_directory import home_of
+from dragoman.hub.cluster.host_directory import home_of
 from dragoman.hub.hub import Hub
+from dragoman.hub.running.agent_pool import Launcher
 from dragoman.store.base import Store
 
 

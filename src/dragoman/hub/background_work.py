@@ -14,8 +14,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dragoman.errors import DragomanError, LeaseLost, SessionError
-from dragoman.hub.agent_pool import AgentPool
 from dragoman.hub.opener import Opener
+from dragoman.hub.running.agent_pool import AgentPool
 from dragoman.process import descriptors
 from dragoman.store.base import LEASE_SECONDS, Store
 from dragoman.store.outage import failure_logged

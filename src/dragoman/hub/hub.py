@@ -30,13 +30,13 @@ from dragoman.errors import (
     UnknownSession,
     Unsupported,
 )
-from dragoman.hub import commands as c
-from dragoman.hub.agent_pool import AgentPool, Launcher, Orphans
 from dragoman.hub.background_work import Chores
-from dragoman.hub.command_inbox import Inbox
-from dragoman.hub.event_readers import News, Tail, watch_all, watch_session
-from dragoman.hub.host_directory import HostDirectory
-from dragoman.hub.host_service import Hosting, Presence
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.command_inbox import Inbox
+from dragoman.hub.cluster.host_directory import HostDirectory
+from dragoman.hub.cluster.host_service import Hosting, Presence
+from dragoman.hub.cluster.owner import is_gone, this_process
+from dragoman.hub.cluster.remote_sessions import Elsewhere
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.opener import (
     Move,
@@ -49,11 +49,11 @@ from dragoman.hub.opener import (
     with_more,
     workspace_of,
 )
-from dragoman.hub.owner import is_gone, this_process
-from dragoman.hub.remote_sessions import Elsewhere
-from dragoman.hub.running_session import Live
-from dragoman.hub.running_sessions import Lives
-from dragoman.hub.stored_sessions import Past, StoredStates, status_of, whole_thread
+from dragoman.hub.running.agent_pool import AgentPool, Launcher, Orphans
+from dragoman.hub.running.running_session import Live
+from dragoman.hub.running.running_sessions import Lives
+from dragoman.hub.stored.event_readers import News, Tail, watch_all, watch_session
+from dragoman.hub.stored.stored_sessions import Past, StoredStates, status_of, whole_thread
 from dragoman.process import descriptors
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.session.state import AnyEntry, SessionState
@@ -62,7 +62,7 @@ from dragoman.store.base import Store, events_of_types
 from dragoman.store.records import HostRecord, Lease, SessionChange, SessionRecord, StoredEvent
 
 if TYPE_CHECKING:
-    from dragoman.hub.sealed_box import Key
+    from dragoman.hub.cluster.sealed_box import Key
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -373,7 +373,7 @@ class Hub:
 
     @cached_property
     def _key(self) -> Key:
-        from dragoman.hub.sealed_box import Key
+        from dragoman.hub.cluster.sealed_box import Key
 
         return Key()
 

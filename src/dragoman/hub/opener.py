@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 import msgspec
 
 from dragoman.client.client import Client
-from dragoman.client.dialect import Place
-from dragoman.client.session import Session
+from dragoman.client.dialects.dialect import Place
+from dragoman.client.sessions.session import Session
 from dragoman.errors import (
     AuthRequired,
     CommandRefused,
@@ -26,13 +26,13 @@ from dragoman.errors import (
     SessionNotContinued,
     UnknownSession,
 )
-from dragoman.hub import commands as c
-from dragoman.hub.agent_pool import AgentPool, Running
-from dragoman.hub.event_recorder import EventRecorder
-from dragoman.hub.host_directory import HostDirectory
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.host_directory import HostDirectory
 from dragoman.hub.hub_limits import HubLimits
-from dragoman.hub.running_session import Live
-from dragoman.hub.stored_sessions import state_to_go_on, status_of
+from dragoman.hub.running.agent_pool import AgentPool, Running
+from dragoman.hub.running.event_recorder import EventRecorder
+from dragoman.hub.running.running_session import Live
+from dragoman.hub.stored.stored_sessions import state_to_go_on, status_of
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.session.reduce import reduce
 from dragoman.session.state import ENDED, FORKED, SessionState, loose_ends

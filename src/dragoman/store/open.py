@@ -130,7 +130,7 @@ def open_rules_at(address: str) -> Rules:
     """The stored rules alone of a store in PostgreSQL. Raises StoreError."""
     _must_be_postgres(address)
     must_have_driver()
-    from dragoman.store.postgres.address import Address
+    from dragoman.store.postgres.database import Address
     from dragoman.store.postgres.rules import PostgresRules
 
     return PostgresRules(Address(address), home_id(data_directory()))
@@ -177,7 +177,7 @@ async def check_store(address: str | None, directory: Path) -> Checked:
     """The PostgreSQL store at an address, or the one in a directory. Raises StoreError."""
     if address is not None:
         must_have_driver()
-        from dragoman.store.postgres.integrity import check as check_postgres
+        from dragoman.store.postgres.tables import check as check_postgres
 
         return Checked(*await check_postgres(address))
     checked = Checked(str(directory / FILE_NAME), faults=faults_of_sqlite(directory))

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.testing.agent_stdio import StandardStreams
-    from dragoman.testing.recorded_events import RecordedEvent
-    from dragoman.testing.recording import Line, Recorder, Recording, load_recording
-    from dragoman.testing.replay import ReplayAgent
+    from dragoman.testing.recordings.recorded_events import RecordedEvent
+    from dragoman.testing.recordings.recording import Line, Recorder, Recording, load_recording
+    from dragoman.testing.recordings.replay import ReplayAgent
     from dragoman.testing.scripted_agent import AgentSession, ScriptedAgent
     from dragoman.testing.scripted_turn import AgentTurn, Script, Step
     from dragoman.transport.memory import MemoryTransport, memory_pair
@@ -41,17 +41,17 @@ __all__ = [
 _HOMES = {
     "AgentSession": "testing.scripted_agent",
     "AgentTurn": "testing.scripted_turn",
-    "Line": "testing.recording",
+    "Line": "testing.recordings.recording",
     "MemoryTransport": "transport.memory",
-    "RecordedEvent": "testing.recorded_events",
-    "Recorder": "testing.recording",
-    "Recording": "testing.recording",
-    "ReplayAgent": "testing.replay",
+    "RecordedEvent": "testing.recordings.recorded_events",
+    "Recorder": "testing.recordings.recording",
+    "Recording": "testing.recordings.recording",
+    "ReplayAgent": "testing.recordings.replay",
     "Script": "testing.scripted_turn",
     "ScriptedAgent": "testing.scripted_agent",
     "StandardStreams": "testing.agent_stdio",
     "Step": "testing.scripted_turn",
-    "load_recording": "testing.recording",
+    "load_recording": "testing.recordings.recording",
     "memory_pair": "transport.memory",
 }
 

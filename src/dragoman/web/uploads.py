@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from dragoman.client.prompts import check_size, content_of, find_mentions
+from dragoman.client.sessions.prompts import check_size, content_of, find_mentions
 from dragoman.data_directory import make_private
 from dragoman.errors import CommandRefused, SessionNotContinued, StoreAway
 from dragoman.host.workspace.regular_file import read_regular
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.opener import OnReset
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
 from dragoman.store.base import Store

@@ -12,7 +12,7 @@ from typing import Any
 
 from dragoman import Client
 from dragoman.client.mcp import McpServer
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session.events import ElicitationRequested
 from dragoman.session.facts import Offer

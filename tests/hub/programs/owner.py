@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dragoman import Client, Policy
 from dragoman.client.mcp import McpServer
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session.facts import Offer
 from dragoman.store.open import open_store

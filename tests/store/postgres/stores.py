@@ -13,8 +13,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from dragoman.store.base import Store
-from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.database import Address, Database
 from dragoman.store.postgres.store import PostgresStore, open_postgres
 from dragoman.store.store_limits import StoreLimits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.errors import StoreError
-from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.database import Address
 
 SECRET = "s3cret"
 

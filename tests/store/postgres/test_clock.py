@@ -12,7 +12,7 @@ from support.hubs import seen_until
 from support.peers import soon
 from support.postgres import empty_database
 
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.session import events as e
 from dragoman.store.records import SessionFilter
 from dragoman.testing import ScriptedAgent

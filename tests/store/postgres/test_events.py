@@ -15,8 +15,7 @@ from support.postgres import empty_database
 
 from dragoman.errors import LeaseLost, UnknownSession
 from dragoman.store.postgres import events
-from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.database import Address, Database
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.records import Lease, Snapshot
 from dragoman.store.store_limits import StoreLimits

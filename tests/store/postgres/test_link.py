@@ -12,8 +12,7 @@ from support.postgres import empty_database
 from dragoman.errors import StoreAway
 from dragoman.store.outage import Outage
 from dragoman.store.postgres import link
-from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.database import Address, Database
 from dragoman.store.postgres.link import Link
 from dragoman.store.store_limits import StoreLimits
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.database import Address
 from dragoman.store.postgres.news import StoreNews
 from dragoman.store.store_limits import StoreLimits
 

@@ -18,7 +18,7 @@ from support.postgres import empty_database, own_server
 from dragoman.errors import LeaseLost, SessionOwned, StoreAway, StoreError
 from dragoman.store.outage import Outage
 from dragoman.store.postgres import link
-from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.database import Address
 from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import Batch, HostRecord, SessionFilter
 from dragoman.store.store_limits import StoreLimits

@@ -13,8 +13,7 @@ from support.postgres import bare_database, empty_database, own_server
 from dragoman.errors import StoreAway, StoreError
 from dragoman.host.rules.rule import Rule
 from dragoman.store.postgres import tables
-from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.database import Address, Database
 from dragoman.store.postgres.rules import PostgresRules
 from dragoman.store.postgres.tables import migrate
 from dragoman.store.store_limits import StoreLimits

@@ -13,8 +13,7 @@ from support.postgres import empty_database
 from dragoman.errors import StoreAway, StoreError
 from dragoman.store.postgres import search
 from dragoman.store.postgres import store as stores
-from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.database import Address, Database
 from dragoman.store.records import Hit
 from dragoman.store.sqlite.search import RANKED
 from dragoman.store.store_limits import StoreLimits

@@ -17,8 +17,7 @@ from support.postgres import empty_database
 
 from dragoman.errors import LeaseLost
 from dragoman.store.outage import Outbox
-from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.database import Address, Database
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.records import Batch, Lease
 

@@ -16,7 +16,7 @@ from dragoman.cli.render.event_text import answered_elsewhere
 from dragoman.errors import CommandRefused, DragomanError
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions.questions import PermissionRequest
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session import events as e
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dragoman.cli.options import SESSION_HELP
 
 if TYPE_CHECKING:
-    from dragoman.hub import commands as c
+    from dragoman.hub.cluster import commands as c
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ async def _cancel(options: argparse.Namespace) -> None:
 
 
 def _command(options: argparse.Namespace) -> c.Cancel | c.CancelToolCall | c.CancelTerminal:
-    from dragoman.hub import commands as c
+    from dragoman.hub.cluster import commands as c
 
     if options.tool_call is not None:
         return c.CancelToolCall(options.tool_call)

@@ -29,10 +29,10 @@ from dragoman.cli.run.hub_access import Meant, hub_of, meant_by, open_live, runs
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import Job, for_session
 from dragoman.client.client import Client
-from dragoman.client.config_options import option_of
-from dragoman.client.prompts import find_mentions
-from dragoman.client.session import Session
-from dragoman.client.turn import Turn
+from dragoman.client.sessions.config_options import option_of
+from dragoman.client.sessions.prompts import find_mentions
+from dragoman.client.sessions.session import Session
+from dragoman.client.sessions.turn import Turn
 from dragoman.errors import (
     AuthRequired,
     CommandNotFound,
@@ -46,7 +46,7 @@ from dragoman.errors import (
 )
 from dragoman.hub.background_work import told_of_outages
 from dragoman.hub.hub import Hub
-from dragoman.hub.running_session import Live
+from dragoman.hub.running.running_session import Live
 from dragoman.rpc import Tap
 from dragoman.safe_text import sanitise
 from dragoman.session import events as e

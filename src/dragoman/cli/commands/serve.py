@@ -126,7 +126,7 @@ def _open(address: str) -> Callable[[], None]:
 
 def _delete_stale_redirects() -> None:
     """Delete such files left by servers that were killed."""
-    from dragoman.hub.owner import started
+    from dragoman.hub.cluster.owner import started
 
     for path in data_directory().glob("open*.html"):
         pid = path.stem.removeprefix("open-")

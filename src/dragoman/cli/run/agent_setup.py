@@ -31,7 +31,7 @@ from dragoman.transport.transport import Side
 if TYPE_CHECKING:
     from dragoman.cli.ask.asker import TerminalAsker
     from dragoman.cli.run.job import Job
-    from dragoman.client.session import Session
+    from dragoman.client.sessions.session import Session
     from dragoman.host.rules.rule import Rule
     from dragoman.rpc import Tap
 

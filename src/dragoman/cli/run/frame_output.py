@@ -19,7 +19,7 @@ from dragoman.wire import messages
 
 if TYPE_CHECKING:
     from dragoman.rpc import Tap
-    from dragoman.testing.recording import Recorder
+    from dragoman.testing.recordings.recording import Recorder
 
 
 class FrameFile:
@@ -61,7 +61,7 @@ class FrameFile:
 
 
 def _recorder(path: str) -> Recorder:
-    from dragoman.testing.recording import Recorder
+    from dragoman.testing.recordings.recording import Recorder
 
     try:
         return Recorder(path)

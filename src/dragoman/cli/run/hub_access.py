@@ -30,11 +30,11 @@ from dragoman.errors import (
 )
 from dragoman.host.rules.policy import Policy
 from dragoman.hub.assembly import new_hub
+from dragoman.hub.cluster.owner import is_gone
 from dragoman.hub.hub import Hub
-from dragoman.hub.launcher import SettingsLauncher
-from dragoman.hub.owner import is_gone
-from dragoman.hub.running_session import Live
-from dragoman.hub.stored_sessions import find_session
+from dragoman.hub.running.launcher import SettingsLauncher
+from dragoman.hub.running.running_session import Live
+from dragoman.hub.stored.stored_sessions import find_session
 from dragoman.session.facts import Offer
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store

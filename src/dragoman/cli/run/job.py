@@ -17,11 +17,11 @@ from dragoman.cli.run import agent_setup
 from dragoman.cli.run.frame_output import FrameFile
 from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.client.mcp import McpServer
-from dragoman.client.prompts import MAX_ATTACHMENT_BYTES, MAX_JSON_BYTES, check_size
+from dragoman.client.sessions.prompts import MAX_ATTACHMENT_BYTES, MAX_JSON_BYTES, check_size
 from dragoman.errors import CommandNotFound, CommandRefused, SessionNotContinued, UnknownAgent
 from dragoman.host.rules.policy import Policy
-from dragoman.hub.launcher import run_in
 from dragoman.hub.opener import workspace_of
+from dragoman.hub.running.launcher import run_in
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
 from dragoman.store.records import SessionRecord
 from dragoman.transport.stdio import AgentCommand

@@ -30,9 +30,9 @@ from dragoman.session.state import SessionState
 from dragoman.store.archive import Archive, read_archive
 from dragoman.store.mirror_lines import is_header
 from dragoman.store.records import SessionRecord, decode_event
-from dragoman.testing.recorded_events import Transcript
-from dragoman.testing.recording import Recording, load_recording
-from dragoman.testing.replay import ReplayAgent
+from dragoman.testing.recordings.recorded_events import Transcript
+from dragoman.testing.recordings.recording import Recording, load_recording
+from dragoman.testing.recordings.replay import ReplayAgent
 
 _MOST_SECONDS = 3600.0
 Sleep = Callable[[float], Awaitable[None]]

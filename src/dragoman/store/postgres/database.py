@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL and its transactions. Turns the driver's errors into ours.
+"""A connection to PostgreSQL: its address, its transactions, the errors of the driver as ours.
 
 A waiting caller is never cancelled in the middle: a connection that does not respond in time is
 cut.
@@ -16,6 +16,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
 from dragoman.errors import (
@@ -27,7 +28,7 @@ from dragoman.errors import (
     StoreError,
     StoreFull,
 )
-from dragoman.store.postgres.address import Address
+from dragoman.store.store_limits import StoreLimits
 
 # What it says of connections that were lost is said by us.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -36,6 +37,17 @@ SCHEMA = "dragoman"
 LOCK_SECONDS = 5
 """Nobody holds a lock for so long who is in order."""
 CHANNEL = "dragoman"
+CONNECT_SECONDS = 5
+# A network that is cut must be noticed by both sides within seconds, not within hours.
+_DEFAULTS: dict[str, Any] = {
+    "connect_timeout": CONNECT_SECONDS,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+    "application_name": "dragoman",
+    "client_encoding": "UTF8",
+}
 
 # Of a host that was cut off, the server must not keep the locks. And an acknowledged event is on
 # the disk, whatever the server's own settings say of other programs.
@@ -51,6 +63,50 @@ SELECT set_config('synchronous_commit', 'on', false)
 WHERE current_setting('synchronous_commit') = 'off';
 SELECT pg_backend_pid(), extract(epoch FROM clock_timestamp())::float8;
 """
+
+
+class Address:
+    """`shown` is for people, `conninfo` for the driver alone; `limits` apply to its connections.
+    Raises StoreError."""
+
+    def __init__(self, address: str, limits: StoreLimits | None = None) -> None:
+        self.limits = limits or StoreLimits()
+        try:
+            given = conninfo_to_dict(address)
+        except psycopg.Error:
+            # What the driver says of it may quote the password.
+            raise _not_understood() from None
+        if _is_torn(given):
+            raise _not_understood("; percent-encode the password")
+        self.conninfo = make_conninfo("", **(_DEFAULTS | given))
+        self.shown = _shown(given)
+
+    def __repr__(self) -> str:
+        return f"Address({self.shown!r})"
+
+
+def _not_understood(advice: str = "") -> StoreError:
+    reason = "is not valid; expected postgresql://user@host:port/database"
+    return StoreError("the address of the PostgreSQL store", reason + advice)
+
+
+def _is_torn(given: dict[str, Any]) -> bool:
+    """Whether a piece of the password may be where something else belongs: one with a `/` or an
+    `@` in it ends too early."""
+    others = (str(given.get(name) or "") for name in ("host", "hostaddr", "port", "dbname"))
+    ports = str(given.get("port") or "").split(",")
+    return any("@" in each for each in others) or any(
+        each and not (each.isascii() and each.isdigit()) for each in ports
+    )
+
+
+def _shown(given: dict[str, Any]) -> str:
+    user = f"{given['user']}@" if given.get("user") else ""
+    host = str(given.get("host") or given.get("hostaddr") or "")
+    where = "" if host.startswith("/") else host
+    ports = str(given.get("port") or "").strip(",")
+    port = f":{ports}" if ports and where else ""
+    return f"postgresql://{user}{where}{port}/{given.get('dbname') or ''}"
 
 
 class Database:

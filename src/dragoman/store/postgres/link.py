@@ -14,8 +14,7 @@ from typing import TypeVar
 
 from dragoman.errors import StoreAway, StoreError
 from dragoman.store.outage import Outage
-from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.database import Address, Database
 from dragoman.store.store_limits import StoreLimits
 
 T = TypeVar("T")

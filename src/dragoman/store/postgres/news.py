@@ -14,8 +14,7 @@ from typing import TypeVar
 import psycopg
 
 from dragoman.errors import StoreError
-from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.database import CHANNEL, Database, lost
+from dragoman.store.postgres.database import CHANNEL, Address, Database, lost
 
 RULES = "rules"
 """What a notification says when rules have changed; when there are events it says nothing."""

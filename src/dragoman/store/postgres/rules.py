@@ -27,10 +27,10 @@ from dragoman.errors import StoreAway, StoreCorrupt, StoreError
 from dragoman.host.rules.policy import StoredRule
 from dragoman.host.rules.rule import Rule
 from dragoman.store.outage import Outage
-from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import (
     CHANNEL,
     SCHEMA,
+    Address,
     Database,
     connect_error,
     cut,

@@ -19,8 +19,7 @@ from dragoman.errors import StoreCrowded, StoreError
 from dragoman.store import records as r
 from dragoman.store.outage import Outage, Outbox, deliver_left
 from dragoman.store.postgres import events, inbox, owners, sessions
-from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.database import Address, Database
 from dragoman.store.postgres.events import HEAD, WantedEvents, further
 from dragoman.store.postgres.link import READ_SECONDS, Link, limits, must_be_ours_alone
 from dragoman.store.postgres.news import StoreNews, command_news, freed_news

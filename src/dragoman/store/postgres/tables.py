@@ -1,6 +1,7 @@
 """The tables, created and migrated step by step. Never edit a released step: add another.
 
-One process takes the steps, the others wait for it.
+One process takes the steps, the others wait for it. Whether the data is consistent is checked here
+too, by reading alone.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TypeAlias
 
 from dragoman.errors import StoreAway, StoreError
 from dragoman.store.earlier_format import IN_USE, current_command, current_event
-from dragoman.store.postgres.database import SCHEMA, Database
+from dragoman.store.postgres.database import SCHEMA, Address, Database
 from dragoman.store.postgres.owners import RUN_OUT
 
 _FIRST = """
@@ -256,3 +257,61 @@ async def version(db: Database) -> int:
         return 0
     row = await db.row("SELECT taken FROM steps")
     return 0 if row is None else row[0]
+
+
+_COUNTS = "SELECT count(*), coalesce(sum(last_seq), 0)::bigint FROM sessions WHERE NOT deleted"
+_DENSE = """
+SELECT s.id, s.last_seq, coalesce(e.count, 0), coalesce(e.last, 0)
+FROM sessions s LEFT JOIN (
+    SELECT session, count(*) AS count, max(seq) AS last FROM events GROUP BY session
+) e ON e.session = s.key
+WHERE NOT s.deleted AND (s.last_seq <> coalesce(e.count, 0) OR s.last_seq <> coalesce(e.last, 0))
+    -- A copy that is not whole has no last one yet.
+    AND (s.last_seq > 0 OR e.count <> e.last)
+"""
+_HEAD = """
+SELECT position, greatest(
+    (SELECT max(position) FROM events), (SELECT max(copied_at + copied) FROM sessions)
+) FROM head
+"""
+_STRAY = """
+SELECT DISTINCT e.session FROM events e
+WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.key = e.session)
+"""
+
+
+async def check(address: str) -> tuple[str, int, int, list[str]]:
+    """Where it is, how many sessions and events it has, and what is wrong with it. Raises
+    StoreError."""
+    where = Address(address)
+    db = await Database.connect(where)
+    try:
+        await _must_be_ours(db)
+        [(sessions, events)] = await db.rows(_COUNTS)
+        return where.shown, sessions, events, await faults(db)
+    finally:
+        await db.close()
+
+
+async def _must_be_ours(db: Database) -> None:
+    seen = await version(db)
+    must_not_be_later(db.place, seen)
+    if not seen:
+        raise StoreError(db.place, "this database contains no store")
+    if seen < len(STEPS):
+        raise StoreError(db.place, "it has an earlier format, and is upgraded when next opened")
+
+
+async def faults(db: Database) -> list[str]:
+    """In words; nothing when all is in order."""
+    found = [
+        f"session {session_id} should have {expected} events, has {count}, the last is {last}"
+        for session_id, expected, count, last in await db.rows(_DENSE)
+    ]
+    head = await db.row(_HEAD)
+    if head is None or head[0] < (head[1] or 0):
+        found.append("there are events after the newest one")
+    strays = await db.rows(_STRAY)
+    if strays:
+        found.append(f"{len(strays)} sessions have events but no record")
+    return found

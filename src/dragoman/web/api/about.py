@@ -7,8 +7,8 @@ from typing import Any
 
 from dragoman._version import __version__
 from dragoman.errors import UnknownHost
-from dragoman.hub.host_directory import HostDirectory, judged
-from dragoman.hub.owner import is_gone
+from dragoman.hub.cluster.host_directory import HostDirectory, judged
+from dragoman.hub.cluster.owner import is_gone
 from dragoman.store.records import HostRecord, Owner, SessionRecord, utc
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from dragoman.client.capabilities import AgentCapabilities
-from dragoman.client.prompts import check_size, prepare
+from dragoman.client.sessions.prompts import check_size, prepare
 from dragoman.errors import (
     CommandRefused,
     PromptTooLarge,
@@ -18,7 +18,7 @@ from dragoman.errors import (
     SessionOwned,
     UnknownSession,
 )
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.session import events as e
 from dragoman.session.content import Content
 from dragoman.session.state import PendingPermission

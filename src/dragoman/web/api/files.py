@@ -20,11 +20,10 @@ from starlette.requests import Request
 from dragoman.host.workspace.changes import MAX_CHANGES, Change
 from dragoman.host.workspace.diffs import MAX_WORK
 from dragoman.host.workspace.regular_file import open_regular
-from dragoman.hub.written_files import read_written, told_changes
+from dragoman.hub.running.written_files import read_written, told_changes
 from dragoman.store.records import utc
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
-from dragoman.web.frame_ring import Frames
 from dragoman.web.shapes.session_shapes import (
     ChangesQuery,
     FileChange,
@@ -38,6 +37,7 @@ from dragoman.web.shapes.session_shapes import (
     Upload,
     UploadQuery,
 )
+from dragoman.web.streams.frame_ring import Frames
 
 _LARGEST_TEXT = 1024 * 1024
 _LARGEST_ANSWER = 8 * 1024 * 1024

@@ -9,8 +9,8 @@ from contextlib import suppress
 import msgspec
 
 from dragoman.errors import DragomanError, UnknownSession
-from dragoman.hub import commands as c
-from dragoman.hub.running_session import Live
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.running.running_session import Live
 from dragoman.session.bounds import ROW
 from dragoman.session.content import Content
 from dragoman.session.state import (

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.errors import CommandRefused, SessionNotContinued
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.store.base import events_of_types
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.client.prompts import MAX_JSON_BYTES
+from dragoman.client.sessions.prompts import MAX_JSON_BYTES
 from dragoman.web.api import about, agents, chat, events, files, policies, sessions, steering
 from dragoman.web.routing.route import ANY_TYPE, EVENT_STREAM, JSON, JSON_LINES, Route
 from dragoman.web.shapes import policy_shapes, server_shapes, session_shapes

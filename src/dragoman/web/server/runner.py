@@ -20,13 +20,13 @@ from dragoman.data_directory import data_directory
 from dragoman.errors import CommandRefused, ConfigError, DragomanError
 from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.rule import Rule
-from dragoman.hub import commands as c
 from dragoman.hub.assembly import new_hub
 from dragoman.hub.background_work import told_of_outages
-from dragoman.hub.host_service import Presence
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.host_service import Presence
 from dragoman.hub.hub import Hub
-from dragoman.hub.launcher import SettingsLauncher
-from dragoman.hub.retention import in_words, keep_pruning
+from dragoman.hub.running.launcher import SettingsLauncher
+from dragoman.hub.stored.retention import in_words, keep_pruning
 from dragoman.process import descriptors
 from dragoman.session.events import PermissionRequested, TurnEnded
 from dragoman.session.facts import EVERYTHING, Offer
@@ -35,7 +35,6 @@ from dragoman.store.open import open_when_there
 from dragoman.store.records import SessionFilter
 from dragoman.web.app import make_app
 from dragoman.web.context import Server
-from dragoman.web.frame_ring import Frames
 from dragoman.web.server.deadline import GRACE_SECONDS, Deadline
 from dragoman.web.server.guard import AllowedHosts, in_brackets, is_loopback
 from dragoman.web.server.http_server import (
@@ -45,6 +44,7 @@ from dragoman.web.server.http_server import (
     Operator,
     serving,
 )
+from dragoman.web.streams.frame_ring import Frames
 from dragoman.web.uploads import Uploads, keep_clean
 
 logger = logging.getLogger("dragoman.web")

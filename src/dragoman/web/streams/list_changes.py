@@ -16,7 +16,7 @@ from contextlib import suppress
 import msgspec
 
 from dragoman.errors import DragomanError
-from dragoman.hub.event_readers import News
+from dragoman.hub.stored.event_readers import News
 from dragoman.store.base import Store, session_pages
 from dragoman.store.records import SessionFilter, SessionRecord
 from dragoman.web.shapes.server_shapes import Shape

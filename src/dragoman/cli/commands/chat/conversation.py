@@ -34,13 +34,13 @@ from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import for_session, prepare
 from dragoman.cli.streams import terminal_width
 from dragoman.client.client import Client
-from dragoman.client.config_options import option_of
-from dragoman.client.session import Session
-from dragoman.client.turn import Turn
+from dragoman.client.sessions.config_options import option_of
+from dragoman.client.sessions.session import Session
+from dragoman.client.sessions.turn import Turn
 from dragoman.errors import CancelIgnored, CommandNotFound, DragomanError
 from dragoman.hub.background_work import told_of_outages
 from dragoman.hub.hub import Hub
-from dragoman.hub.running_session import Live
+from dragoman.hub.running.running_session import Live
 from dragoman.safe_text import sanitise, single_line
 from dragoman.session import events as e
 from dragoman.session.facts import Offer

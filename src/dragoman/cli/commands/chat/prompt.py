@@ -40,7 +40,7 @@ from dragoman.cli.exit_codes import sentence, tell
 from dragoman.cli.options import choices_of
 from dragoman.cli.render.style import BOLD, CYAN, Style
 from dragoman.cli.render.wrap import folded
-from dragoman.client.config_options import option_of
+from dragoman.client.sessions.config_options import option_of
 from dragoman.data_directory import data_directory, make_private
 from dragoman.safe_text import sanitise, single_line
 from dragoman.session.state import SessionState

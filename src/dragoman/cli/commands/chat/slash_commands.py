@@ -18,7 +18,7 @@ from dragoman.cli.render.event_text import tool_output
 from dragoman.cli.render.style import BOLD
 from dragoman.cli.render.terminal_view import painted_diff
 from dragoman.cli.streams import terminal_width
-from dragoman.client.config_options import option_of
+from dragoman.client.sessions.config_options import option_of
 from dragoman.host.workspace.changes import Change
 from dragoman.safe_text import columns, reveal, sanitise, single_line
 from dragoman.session.content import TerminalItem, Text

@@ -16,8 +16,8 @@ from dragoman.cli.exit_codes import Exit, UsageError
 from dragoman.cli.run.agent_setup import policy_of
 from dragoman.cli.run.playback import recorded
 from dragoman.cli.run.stored_rules import StoredRules
-from dragoman.client import translation
-from dragoman.client.v1 import wire_format
+from dragoman.client.dialects import translation
+from dragoman.client.dialects.v1 import wire_format
 from dragoman.errors import InvalidMessage
 from dragoman.host.permissions.consent import Consent
 from dragoman.host.permissions.questions import NO_SUBJECT, Subject
@@ -29,8 +29,8 @@ from dragoman.schema import codec, v1
 from dragoman.session.events import ToolCallUpdated
 from dragoman.session.facts import PermissionOption
 from dragoman.session.state import SessionState
-from dragoman.testing.recorded_events import Transcript, current_name
-from dragoman.testing.recording import FROM_AGENT
+from dragoman.testing.recordings.recorded_events import Transcript, current_name
+from dragoman.testing.recordings.recording import FROM_AGENT
 from dragoman.wire import messages
 from dragoman.wire.messages import Request
 
@@ -139,7 +139,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
 def _request(request: Request, *, second: bool) -> _Asked:
     if second:
-        from dragoman.testing.recorded_events_v2 import permission
+        from dragoman.testing.recordings.recorded_events_v2 import permission
 
         return _Asked(*permission(request))
     asked = codec.decode(request.params, v1.RequestPermissionRequest)

@@ -17,7 +17,7 @@ from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.options import assignment
 from dragoman.cli.render.style import Style, wants_colour
 from dragoman.cli.run.hub_access import opened_session
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.safe_text import reveal
 from dragoman.session.permission_options import Shown, as_shown, contradiction
 from dragoman.session.state import Pending, PendingElicitation, PendingPermission

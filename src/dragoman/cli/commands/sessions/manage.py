@@ -18,9 +18,9 @@ from dragoman.errors import (
     StoreError,
     UnknownAgent,
 )
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.stored_sessions import find_session
+from dragoman.hub.stored.stored_sessions import find_session
 from dragoman.store.records import SessionFilter, SessionRecord
 
 

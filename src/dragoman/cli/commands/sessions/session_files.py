@@ -13,7 +13,7 @@ from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.agent_setup import folder
 from dragoman.cli.run.hub_access import opened_hub, opened_session, opened_store
 from dragoman.data_directory import data_directory
-from dragoman.hub.owner import this_process
+from dragoman.hub.cluster.owner import this_process
 from dragoman.safe_text import reveal
 from dragoman.store.archive import Archive, exported, import_session, read_archive
 from dragoman.store.records import SessionFilter

@@ -19,10 +19,10 @@ from dragoman.cli.run.hub_access import opened_session
 from dragoman.cli.run.playback import Playback
 from dragoman.errors import CommandRefused, DragomanError, RevertConflict
 from dragoman.host.workspace.changes import Change
-from dragoman.hub import commands as c
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.stored_sessions import stored_state, whole_thread
-from dragoman.hub.written_files import read_written, told_changes
+from dragoman.hub.running.written_files import read_written, told_changes
+from dragoman.hub.stored.stored_sessions import stored_state, whole_thread
 from dragoman.safe_text import reveal
 from dragoman.store.base import Store
 from dragoman.store.records import SessionRecord, decode_events

@@ -1,0 +1,596 @@
+"""A session: one conversation with an agent, its turns one after another, and its state."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Literal
+
+from dragoman.client.capabilities import explained
+from dragoman.client.dialects.dialect import Finished, Meta, Place
+from dragoman.client.sessions.config_options import checked_option, option_of, with_own, with_value
+from dragoman.client.sessions.prompts import PromptInput, prepare
+from dragoman.client.sessions.session_log import SessionLog
+from dragoman.client.sessions.turn import Turn
+from dragoman.errors import (
+    AuthRequired,
+    CancelIgnored,
+    ConnectionClosed,
+    DragomanError,
+    NoProgress,
+    RemoteError,
+    SessionBusy,
+    SessionGone,
+    Unsupported,
+)
+from dragoman.host.forms.elicitation import ElicitationAnswer
+from dragoman.host.gate import Gate
+from dragoman.host.workspace.changes import Change
+from dragoman.session import events as e
+from dragoman.session.content import Content
+from dragoman.session.facts import TurnTerms
+from dragoman.session.state import OVER_STATUSES, AgentEntry, Pending
+from dragoman.stream import Stream
+
+if TYPE_CHECKING:
+    from dragoman.client.client import Client
+
+logger = logging.getLogger("dragoman.client")
+
+CLOSED_SECONDS = 1.0
+"""How long the turn may continue after the agent says that it has closed the session."""
+
+NOT_OPENED = "the session could not be opened"
+
+
+class Session:
+    """One conversation with an agent. Open one with the `Client`.
+
+    Every method that talks to the agent raises SessionGone if the session is closed, and
+    ConnectionLost if the connection is.
+    """
+
+    def __init__(
+        self, client: Client, *, session_id: str, place: Place, log: SessionLog, gate: Gate
+    ) -> None:
+        self.id = session_id
+        """The agent's id of the session."""
+        self.place = place
+        self.state = log.state
+        """The fold of all events, a `SessionState`; it changes with each event."""
+        self.log = log
+        self.gate = gate
+        self._client = client
+        self._turn: Turn | None = None
+        self._prompting: tuple[Turn, asyncio.Task[None]] | None = None
+        self._queue = deque(self._turn_for(p.id, p.content, p.terms) for p in log.state.queue)
+        self._failed_with: DragomanError | None = None
+        self._closing = False
+        self._holding = False
+        self.loss_is_told = True
+        """Whether losing the agent while the session is idle leaves a notice."""
+        self.left_at_work = False
+        """Whether it was closed while the agent had not answered its last prompt."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.meta: Meta = None
+        """The `_meta` of the agent's answer that opened the session."""
+        self.before_turn: Callable[[], Awaitable[None]] | None = None
+        """Awaited before a prompt is sent; if it raises a DragomanError, the prompt is not sent."""
+
+    # ── what it is ────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def cwd(self) -> str:
+        return self.place.cwd
+
+    @property
+    def continuity(self) -> e.Continuity:
+        """How it relates to the one asked for: `new`, `continued`, `replayed` or `reset`."""
+        return self.state.continuity
+
+    @property
+    def pending(self) -> list[Pending]:
+        """Questions that wait for an answer; `state.pending` has the same."""
+        self._assume_attended()
+        return list(self.state.pending.values())
+
+    @property
+    def busy(self) -> bool:
+        return self._turn is not None
+
+    @property
+    def at_work(self) -> bool:
+        """Whether the agent is working, or is about to, in a turn or between turns."""
+        state = self.state
+        return self.busy or bool(self._queue or state.background) or state.activity != "idle"
+
+    def events(self) -> Stream[e.Event]:
+        """Every event from now on, in turns and between them."""
+        self._assume_attended()
+        return self.log.stream()
+
+    def _assume_attended(self) -> None:
+        """Only where the program did not say what becomes of questions (`questions` of
+        `Client.start`): one that looks for them from outside the turn can only mean to answer, and
+        would find none that was refused at once."""
+        if self.gate.consent.attended is None:
+            self.gate.consent.attended = True
+
+    # ── turns ─────────────────────────────────────────────────────────────────────────────────
+
+    def prompt(
+        self,
+        prompt: PromptInput,
+        *,
+        when_busy: Literal["queue", "raise"] = "queue",
+        timeout: float | None = None,
+        meta: dict[str, Any] | None = None,
+        terms: TurnTerms | None = None,
+    ) -> Turn:
+        """Send a prompt: text, in which `@mentions` become links, or content.
+
+        While another turn runs, the prompt is queued, or SessionBusy is raised. Prompts that were
+        queued when the session was released go out first. `timeout` ends the turn with NoProgress
+        if the agent makes no progress for that long; `terms` are rules for this turn alone.
+
+        Raises ValueError if the prompt is empty or has a block that ACP does not know,
+        PromptTooLarge if it is too large to send, and TypeError for anything that is not content.
+        """
+        self._require_open()
+        content, warnings = self._prepared(prompt)
+        waits = self.busy or bool(self._queue)
+        if waits and when_busy == "raise":
+            raise SessionBusy(self.id)
+        turn = self._turn_for(_new_turn_id(), content, terms)
+        turn.meta, turn.warnings = meta, warnings
+        turn.timeout = timeout if timeout is not None else turn.timeout
+        if waits:
+            self._queue.append(turn)
+            self.log.record(e.PromptQueued(turn.id, content, terms))
+            self.go_on()
+        else:
+            self._begin(turn)
+        return turn
+
+    def go_on(self) -> None:
+        """Send the first of the prompts that wait, unless a turn runs."""
+        if self._queue and not self.busy:
+            following = self._queue.popleft()
+            self.log.record(e.PromptUnqueued(following.id))
+            self._begin(following)
+
+    def _turn_for(self, turn_id: str, content: list[Content], terms: TurnTerms | None) -> Turn:
+        return Turn(turn_id, content, terms, timeout=self._client.timeouts.progress, owner=self)
+
+    def went_on_unanswered(self, request_id: str | None) -> None:
+        """Called by a turn whose reader does not answer."""
+        self.gate.consent.refuse_unattended(request_id)
+
+    def answer_of(self, turn: Turn) -> str:
+        """What the agent has said in a turn; `Turn.text` is the same."""
+        ours = takewhile(lambda each: each.turn_id in (turn.id, None), reversed(self.state.entries))
+        said = [each.text.strip() for each in ours if type(each) is AgentEntry and each.turn_id]
+        return "\n\n".join(reversed(said))
+
+    def _begin(self, turn: Turn) -> None:
+        self.log.prompted("".join(part.text for part in turn.content))
+        self.log.touch()
+        self.gate.consent.grants.clear()  # a yes between turns is not for this one
+        self._turn = self.log.turn = turn
+        self.log.record(e.TurnStarted(turn.id, turn.content, turn.terms))
+        self.gate.consent.begin(turn)
+        for warning in turn.warnings:
+            self.log.record(e.Notice(warning, "warning", source="client"))
+        self._prompting = turn, self._spawn(self._run(turn))
+        if turn.timeout is not None:
+            self._spawn(self._watch(turn, turn.timeout))
+
+    async def _run(self, turn: Turn) -> None:
+        try:
+            if self.before_turn is not None:
+                await self.before_turn()
+            if turn.cancel_requested:
+                self._finish(turn, Finished("cancelled"))
+                return
+            turn.sent = True
+            await self._client.dialect.prompt(
+                self.id, turn.content, turn.meta, lambda finished: self._finish(turn, finished)
+            )
+        except DragomanError as error:
+            self._fail(turn, self._explained(error))
+        except Exception as error:
+            # Whatever it is, a turn ends.
+            logger.exception("a turn failed")
+            self._fail(turn, DragomanError(f"the turn failed: {error}"))
+        finally:
+            if self._prompting is not None and self._prompting[0] is turn:
+                self._prompting = None
+
+    def _explained(self, error: DragomanError) -> DragomanError:
+        if isinstance(error, AuthRequired):
+            return explained(error, self._client.auth_methods)
+        return error
+
+    def _finish(self, turn: Turn, finished: Finished) -> None:
+        if finished.error is not None:
+            self._fail(turn, self._explained(finished.error))
+        elif not turn.done:
+            self.gate.consent.cancel_all("the turn ended")
+            ended = e.TurnEnded(turn.id, finished.stop_reason, finished.usage, meta=finished.meta)
+            self._end(turn, ended, None)
+
+    def _fail(self, turn: Turn, error: DragomanError) -> None:
+        if not turn.done:
+            self._failed_with = error
+            self.gate.consent.cancel_all("the turn was interrupted")
+            self._end(turn, e.TurnEnded(turn.id, error=str(error)), error)
+
+    def _end(self, turn: Turn, event: e.TurnEnded, error: DragomanError | None) -> None:
+        self.log.end_replay()
+        self._turn = self.log.turn = None
+        self.gate.consent.begin(None)
+        self.log.record(event)
+        turn.finish(event, error)
+        self._begin_next()
+
+    def _begin_next(self) -> None:
+        if not (self._closing or self._holding or self._client.connection_error is not None):
+            self.go_on()
+
+    async def _watch(self, turn: Turn, seconds: float) -> None:
+        """Give the turn up when nothing was heard for `seconds`; our own delays do not count."""
+        pauses = self._client.pauses
+        while not turn.done:
+            before, pauses = pauses, self._client.pauses
+            if self.state.pending or pauses is None or pauses != before:
+                self.log.touch()
+            waited = time.monotonic() - self.log.progress
+            if waited >= seconds:
+                self._send_cancel()
+                self._fail(turn, NoProgress(self.id, seconds))
+                return
+            await _settled_within(turn, seconds - waited)
+
+    async def cancel(self, *, meta: Meta = None) -> None:
+        """Stop the running turn and wait for the agent to end it. Without a turn, stop what the
+        agent does by itself, without waiting.
+
+        Open questions are settled as cancelled, and unfinished tool calls are marked as cancelled.
+        Raises CancelIgnored if the agent continues for longer than `Timeouts.cancel`.
+        """
+        if self._turn is not None:
+            await self.cancel_turn(self._turn, meta)
+        elif self.state.activity != "idle":
+            self._send_cancel(meta)
+
+    async def cancel_turn(self, turn: Turn, meta: Meta = None) -> None:
+        """The same for one turn, which may still be queued; `Turn.cancel` does this."""
+        self.stop_turn(turn, meta)
+        seconds = self._client.timeouts.cancel
+        pauses = self._client.pauses
+        while not await _settled_within(turn, seconds):
+            before, pauses = pauses, self._client.pauses
+            if pauses is not None and pauses == before:
+                raise CancelIgnored(self.id, seconds)
+
+    def stop_turn(self, turn: Turn, meta: Meta = None) -> None:
+        """Ask the agent to stop, without waiting; drop the prompt if it is still queued."""
+        self.drop_queued(turn)
+        if turn is self._turn and not turn.cancel_requested:
+            turn.cancel_requested = True
+            self.log.record(e.TurnCancelling(turn.id))
+            self.gate.consent.cancel_all("the turn was cancelled")
+            if turn.sent:
+                self._send_cancel(meta)
+
+    def _send_cancel(self, meta: Meta = None) -> None:
+        # When the connection is gone, the turn ends for that reason.
+        with suppress(DragomanError):
+            self._client.dialect.cancel(self.id, meta)
+
+    async def cancel_tool_call(self, tool_call_id: str) -> bool:
+        """Have the agent stop one tool call; the turn continues. False if it is over already.
+
+        Raises Unsupported unless the call is `cancellable`.
+        """
+        self._require_open()
+        call = self.state.tool_call(tool_call_id)
+        if call is not None and call.status in OVER_STATUSES:
+            return False
+        if call is None or not call.cancellable:
+            raise Unsupported(f"stopping the tool call {tool_call_id} alone")
+        cancelling = self._client.dialect.cancel_tool_call(self.id, tool_call_id)
+        return await _reached(cancelling, lambda: call.status in OVER_STATUSES)
+
+    async def cancel_terminal(self, terminal_id: str) -> bool:
+        """Have the agent stop what runs in a terminal of its own; the turn continues. False if it
+        is over already. Raises Unsupported unless the terminal is `cancellable`."""
+        self._require_open()
+        terminal = self.state.terminals.get(terminal_id)
+        if terminal is not None and not terminal.running:
+            return False
+        if terminal is None or not terminal.cancellable:
+            raise Unsupported(f"stopping the terminal {terminal_id} alone")
+        cancelling = self._client.dialect.cancel_terminal(self.id, terminal_id)
+        return await _reached(cancelling, lambda: not terminal.running)
+
+    @property
+    def queued(self) -> list[Turn]:
+        """The turns whose prompts are queued, in order."""
+        return list(self._queue)
+
+    def edit_queued(self, turn: Turn, prompt: PromptInput) -> None:
+        """Replace a prompt that is still queued. Raises ValueError if the new one is empty,
+        KeyError if it was sent or dropped."""
+        if turn not in self._queue:
+            raise KeyError(turn.id)
+        turn.content, turn.warnings = self._prepared(prompt)
+        self.log.record(e.PromptQueued(turn.id, turn.content))
+
+    def _prepared(self, prompt: PromptInput) -> tuple[list[Content], list[str]]:
+        client = self._client
+        return prepare(prompt, client.capabilities, self.cwd, files_are_here=client.files_are_here)
+
+    def drop_queued(self, turn: Turn) -> None:
+        """Drop a queued prompt; its turn ends as cancelled, and is not sent."""
+        if turn in self._queue:
+            self._queue.remove(turn)
+            self.log.record(e.PromptUnqueued(turn.id, dropped=True))
+            turn.finish(e.TurnEnded(turn.id, "cancelled"), None)
+
+    # ── answers ───────────────────────────────────────────────────────────────────────────────
+
+    async def answer(self, request_id: str, option_id: str | None, confirmed: bool = False) -> None:
+        """Answer a permission request with one of its options or offers, or refuse it with None;
+        the first answer wins. Raises KeyError if the request is unknown or settled, ValueError for
+        an option it does not have, or an offer to be `confirmed` that is not."""
+        self.gate.consent.answer(request_id, option_id, confirmed=confirmed)
+
+    async def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
+        """Answer a form or address. Raises KeyError if it is unknown or settled, ValueError if the
+        form does not accept the content."""
+        self.gate.consent.elicitations.answer(request_id, answer)
+
+    # ── settings ──────────────────────────────────────────────────────────────────────────────
+
+    async def set_mode(self, mode_id: str, *, meta: Meta = None) -> None:
+        """Switch the mode. Raises Unsupported for an agent without modes, ValueError for a mode it
+        does not have."""
+        self._require_open()
+        modes = self.state.modes
+        if modes is None:
+            option = option_of(self.state.config_options, "mode")
+            if option is None:
+                raise Unsupported("modes")
+            await self.set_config_option(option.id, mode_id, meta=meta)
+            return
+        known = [mode.id for mode in modes.available]
+        if known and mode_id not in known:
+            raise ValueError(f"there is no mode {mode_id!r}; there are: {', '.join(known)}")
+        await self._client.dialect.set_mode(self.id, mode_id, meta)
+        if self.state.modes is not None and self.state.modes.current != mode_id:
+            self.log.record(e.ModeChanged(mode_id))
+
+    async def set_config_option(
+        self, option_id: str, value: str | bool, *, meta: Meta = None
+    ) -> None:
+        """Change a setting. Raises Unsupported for an agent without settings, ValueError for an
+        option or a value it does not have."""
+        self._require_open()
+        option = checked_option(self.state.config_options, option_id, value)
+        told = await self._client.dialect.set_config_option(self.id, option, value, meta)
+        known = with_value(self.state.config_options, option, value)
+        self.log.record(e.ConfigChanged(with_own(told, known) if told else known))
+        kept = {each.id: each.value for each in self.state.config_options}.get(option_id, value)
+        if kept != value:
+            note = f"the agent kept {option_id} at {kept} and did not accept {value}"
+            self.log.record(e.Notice(note, "warning", source="client"))
+
+    async def set_model(self, model_id: str, *, meta: Meta = None) -> None:
+        """Choose a model. Raises Unsupported for an agent that offers no choice, ValueError for a
+        model it does not have."""
+        self._require_open()
+        option = option_of(self.state.config_options, "model")
+        if option is None:
+            raise Unsupported("choosing a model")
+        await self.set_config_option(option.id, model_id, meta=meta)
+
+    async def set_title(self, title: str, *, meta: Meta = None) -> None:
+        """Rename the session in the agent. Raises Unsupported if the agent does not offer it."""
+        self._require_open()
+        self._client.require("set_title", "session/set_title")
+        stored = await self._client.dialect.set_session_title(self.id, title, meta)
+        self.log.record(e.InfoChanged(title=stored))
+
+    # ── what was written ──────────────────────────────────────────────────────────────────────
+
+    def changes(self, turn: Turn | None = None) -> tuple[Change, ...]:
+        """The files that were written for the agent, in the whole session or in one turn."""
+        return self.gate.changes(None if turn is None else turn.id)
+
+    async def revert(self, turn: Turn | None = None, *, force: bool = False) -> tuple[Change, ...]:
+        """Undo those writes, and return what was undone. Raises RevertConflict, and undoes nothing,
+        if someone else has changed a file since, unless `force`."""
+        return await self.gate.revert(None if turn is None else turn.id, force=force)
+
+    # ── the end, and starting again ───────────────────────────────────────────────────────────
+
+    async def close(self, *, meta: Meta = None) -> None:
+        """End the session, its turn and its terminals; close it in the agent if that is
+        supported."""
+        await self._client.close_session(self.id, meta=meta)
+
+    async def reconnect(self) -> None:
+        """After the agent was lost: start it again and continue this session, if it can.
+
+        Raises SessionNotContinued when the agent can neither resume nor load it, SessionBusy while
+        a turn runs, SessionGone once it is closed.
+        """
+        if self._closing:
+            raise SessionGone(self.id)
+        if self.busy:
+            raise SessionBusy(self.id)
+        await self._client.reconnect_session(self)
+
+    def begin_closing(self) -> None:
+        """Called by the client: from here on no turn begins."""
+        self._closing = True
+        for turn in list(self._queue):
+            self.drop_queued(turn)
+
+    def lost(self, error: DragomanError) -> None:
+        """Called by the client when the connection has ended although nobody closed it."""
+        was_at_work = self.at_work
+        if self.state.activity != "idle" or self.state.background:
+            self.log.record(e.ActivityChanged("idle", []))
+        if self._turn is not None:
+            self._fail(self._turn, error)
+        elif self._failed_with is not error and (was_at_work or self.loss_is_told):
+            self.log.record(e.Notice(str(error), "error", source="client"))
+        self._fail_queued(error)
+
+    def _fail_queued(self, error: DragomanError) -> None:
+        while self._queue:
+            self._fail_unsent(self._queue.popleft(), error)
+
+    def _fail_unsent(self, turn: Turn, error: DragomanError) -> None:
+        """On record as a turn that failed: what was accepted does not vanish without a word."""
+        ended = e.TurnEnded(turn.id, error=f"the prompt was not sent: {error}")
+        self.log.record(e.PromptUnqueued(turn.id))
+        self.log.record(e.TurnStarted(turn.id, turn.content))
+        self.log.record(ended)
+        turn.finish(ended, error)
+
+    async def shut(self, reason: str, error: DragomanError | None = None) -> None:
+        """Called by the client: settle everything here without talking to the agent. A turn that
+        still runs ends with `error`."""
+        self.left_at_work = self._prompting is not None and self._prompting[0].sent
+        self.begin_closing()
+        self.gate.consent.cancel_all(reason)
+        if self._turn is not None:
+            self._fail(self._turn, error or SessionGone(self.id))
+        try:
+            await self.gate.close()
+        finally:
+            self.end(reason)
+
+    async def abandon(self) -> None:
+        """Called by the client when the session could not be opened: it never was."""
+        self._closing = True
+        self._queue.clear()
+        self.log.close(NOT_OPENED)
+        await self.gate.close()
+
+    async def detach(self, error: DragomanError) -> None:
+        """Stop working here without closing the session: it is going to be continued elsewhere.
+
+        A turn that still runs ends with `error`; prompts that were not sent stay in the state.
+        """
+        self._closing = True
+        self.log.end_replay()
+        if (turn := self._turn) is not None:
+            waits_again = self.holds_back
+            if turn.sent:
+                self._send_cancel()
+            turn.cancel_requested = True  # it must not be sent
+            if waits_again:
+                sentence = f"{error}; its prompt was not sent, and is queued again"
+                self._fail(turn, ConnectionClosed(sentence))
+                self._put_back(turn)
+            else:
+                self._fail(turn, error)
+        await self.gate.close()
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether the turn's prompt has not gone to the agent yet, and is to."""
+        turn = self._turn
+        return turn is not None and not turn.sent and not turn.cancel_requested
+
+    def _put_back(self, turn: Turn) -> None:
+        """Before the prompts that wait already: they are queued again behind it."""
+        behind = list(self._queue)
+        for each in behind:
+            self.log.record(e.PromptUnqueued(each.id))
+        self._queue.appendleft(self._turn_for(_new_turn_id(), turn.content, turn.terms))
+        for each in self._queue:
+            self.log.record(e.PromptQueued(each.id, each.content, each.terms))
+
+    async def stop_by_closing(self, seconds: float) -> bool:
+        """Have the agent close the session, and the turn with it; here it stays, to be continued
+        by `reconnect`. Queued prompts fail. False, with nothing changed here, where the agent does
+        not offer that, or takes longer than `seconds`."""
+        client = self._client
+        if not client.capabilities.close or client.connection_error is not None:
+            return False
+        self._holding = True  # what is queued must not be sent to a session that is closed
+        stopped = False
+        try:
+            with suppress(DragomanError, TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await client.dialect.close_session(self.id)
+                stopped = await self.has_stopped(min(seconds, CLOSED_SECONDS))
+        finally:
+            self._holding = False
+            if stopped:
+                self._fail_queued(ConnectionClosed("the session was closed in the agent"))
+            else:
+                self._begin_next()
+        return stopped
+
+    async def has_stopped(self, seconds: float) -> bool:
+        """Whether the agent is done with the last prompt it was sent, though the turn may have
+        ended here before; it is waited for."""
+        if self._prompting is None or not self._prompting[0].sent:
+            return True
+        return bool((await asyncio.wait([self._prompting[1]], timeout=seconds))[0])
+
+    def end(self, reason: str) -> None:
+        """Called by the client: nothing more happens here, whatever still runs."""
+        self.begin_closing()
+        self.gate.consent.cancel_all(reason)
+        self.log.close(reason)
+        for task in self._tasks:
+            task.cancel()
+
+    def _require_open(self) -> None:
+        if self._closing:
+            raise SessionGone(self.id)
+        if (error := self._client.connection_error) is not None:
+            raise error
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _new_turn_id() -> str:
+    return f"turn-{os.urandom(8).hex()}"
+
+
+async def _reached(cancelling: Awaitable[None], is_over: Callable[[], bool]) -> bool:
+    """False for what ended before the agent was asked to stop it."""
+    try:
+        await cancelling
+    except RemoteError:
+        if not is_over():
+            raise
+        return False
+    return True
+
+
+async def _settled_within(turn: Turn, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await turn.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,225 @@
+"""The commands to a running session, from this process or, through the store, from another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+
+from dragoman.errors import CommandRefused
+from dragoman.session.content import Content
+from dragoman.session.facts import TurnTerms
+
+if TYPE_CHECKING:
+    from dragoman.hub.cluster.sealed_box import Key
+
+
+class _Command(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="command"):
+    """Everything here crosses processes as JSON."""
+
+
+class Prompt(_Command, frozen=True, tag="prompt"):
+    """Send a prompt; it waits while a turn runs. The reply has the `turn` and whether it is
+    `queued`."""
+
+    content: str | list[Content]
+
+
+class RuledPrompt(_Command, frozen=True, tag="ruled_prompt"):
+    """Send a prompt with rules for its turn alone. A command of its own: an owner that does not
+    know it refuses it, and does not leave the rules out."""
+
+    content: str | list[Content]
+    terms: TurnTerms
+
+
+class Cancel(_Command, frozen=True, tag="cancel"):
+    """Stop the running turn. The reply says whether there was one: `cancelled`."""
+
+
+class CancelToolCall(_Command, frozen=True, tag="cancel_tool_call"):
+    """Stop one tool call; the turn continues. The reply says whether it still ran: `cancelled`."""
+
+    tool_call_id: str
+
+
+class CancelTerminal(_Command, frozen=True, tag="cancel_terminal"):
+    """Stop what runs in a terminal of the agent's own, in the same way."""
+
+    terminal_id: str
+
+
+class AnswerPermission(_Command, frozen=True, tag="answer"):
+    """Settle a permission request; the first answer wins. None refuses it. To remember a dangerous
+    command, the answer has to be `confirmed`."""
+
+    request_id: str
+    option_id: str | None
+    confirmed: bool = False
+
+
+class AnswerElicitation(_Command, frozen=True, tag="answer_elicitation"):
+    """Settle a form or an address. What a person typed, the `content`, is never stored; it goes to
+    another process in a sealed box."""
+
+    request_id: str
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+
+class AskKey(_Command, frozen=True, tag="ask_key"):
+    """Ask the process that runs the session for its key for sealed boxes. The reply has the
+    `key`."""
+
+
+class Sealed(_Command, frozen=True, tag="sealed"):
+    """A command that only the process with that key can read; `box` is Base64."""
+
+    box: bytes
+
+
+class SetMode(_Command, frozen=True, tag="set_mode"):
+    mode_id: str
+
+
+class SetConfig(_Command, frozen=True, tag="set_config"):
+    option_id: str
+    value: str | bool
+
+
+class SetModel(_Command, frozen=True, tag="set_model"):
+    model_id: str
+
+
+class EditQueued(_Command, frozen=True, tag="edit_queued"):
+    queue_id: str
+    content: str | list[Content]
+
+
+class DropQueued(_Command, frozen=True, tag="drop_queued"):
+    queue_id: str
+
+
+class Revert(_Command, frozen=True, tag="revert"):
+    """Undo what was written: in one turn or in all, to some files or to all. The reply has the
+    `paths`."""
+
+    turn_id: str | None = None
+    force: bool = False
+    paths: list[str] | None = None
+
+
+class Rename(_Command, frozen=True, tag="rename"):
+    title: str
+
+
+class Close(_Command, frozen=True, tag="close"):
+    """Close the session, in the agent too; its record is kept."""
+
+
+class Kill(_Command, frozen=True, tag="kill"):
+    """End the agent's work on the session: only the session if the agent can close it, else its
+    process. If other sessions of that process would lose their turns, or could not continue, the
+    reply names them as `others`, and nothing is done unless `force`."""
+
+    force: bool = False
+
+
+class Open(_Command, frozen=True, tag="open"):
+    """Run the session on a host, in a folder there if one is named."""
+
+    host: str
+    cwd: str | None = None
+    on_reset: Literal["fail", "new"] = "fail"
+
+
+class Leave(_Command, frozen=True, tag="leave"):
+    """Release the session so that another host can run it; refused while it is busy."""
+
+
+class Delete(_Command, frozen=True, tag="delete"):
+    """Delete a session that is not running, and the agent's copy unless `local`."""
+
+    local: bool = False
+
+
+Command: TypeAlias = (
+    Prompt
+    | RuledPrompt
+    | Cancel
+    | CancelToolCall
+    | CancelTerminal
+    | AnswerPermission
+    | AnswerElicitation
+    | AskKey
+    | Sealed
+    | SetMode
+    | SetConfig
+    | SetModel
+    | EditQueued
+    | DropQueued
+    | Revert
+    | Rename
+    | Close
+    | Kill
+    | Open
+    | Leave
+    | Delete
+)
+
+Reply: TypeAlias = dict[str, Any]
+
+
+class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a command was not carried out."""
+
+    code: str
+    sentence: str
+    detail: dict[str, Any] = {}
+
+
+class _Result(msgspec.Struct, frozen=True, omit_defaults=True):
+    reply: Reply = {}
+    refusal: Refusal | None = None
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode_command(command: Command) -> bytes:
+    """For the store. Raises ValueError for what was typed into a form: that is sealed first."""
+    if isinstance(command, AnswerElicitation) and command.content is not None:
+        raise ValueError("what was typed into a form must be sealed before it is stored")
+    return _encoder.encode(command)
+
+
+def sealed(command: Command, key: str) -> Sealed:
+    """Raises ValueError for an invalid key."""
+    from dragoman.hub.cluster.sealed_box import sealed as box  # hashing is needed for nothing else
+
+    return Sealed(box(_encoder.encode(command), key))
+
+
+def opened(command: Sealed, key: Key) -> Command:
+    """Raises ValueError for what was sealed to another key."""
+    return decode_command(key.opened(command.box))
+
+
+def decode_command(body: bytes) -> Command:
+    """Raises msgspec.DecodeError for what another version of us may have sent."""
+    return msgspec.json.decode(body, type=Command)
+
+
+def encode_result(result: Reply | Refusal) -> bytes:
+    if isinstance(result, Refusal):
+        return _encoder.encode(_Result(refusal=result))
+    return _encoder.encode(_Result(reply=result))
+
+
+def decode_result(session_id: str, body: bytes) -> Reply:
+    """Raises CommandRefused where that is the result."""
+    result = msgspec.json.decode(body, type=_Result)
+    if result.refusal is not None:
+        refusal = result.refusal
+        raise CommandRefused(session_id, refusal.code, refusal.sentence, refusal.detail)
+    return result.reply

@@ -1,0 +1,1 @@
+"""Sessions that this process runs: their agents, their queues, the recording of their events."""

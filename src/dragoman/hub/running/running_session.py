@@ -1,0 +1,411 @@
+"""A session that this process runs: it is recorded, and any process may steer it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+
+import msgspec
+
+from dragoman.client.dialects.dialect import Dialect
+from dragoman.client.sessions.prompts import PromptInput
+from dragoman.client.sessions.session import Session
+from dragoman.client.sessions.turn import Turn
+from dragoman.errors import (
+    AuthRequired,
+    CancelIgnored,
+    CommandRefused,
+    DragomanError,
+    LeaseLost,
+    PromptTooLarge,
+    RevertConflict,
+    SessionGone,
+    SessionNotContinued,
+    StoreAway,
+    StoreFull,
+    Unsupported,
+)
+from dragoman.host.forms.elicitation import ElicitationAnswer, FormError
+from dragoman.host.workspace.changes import Change
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.running.agent_pool import Running
+from dragoman.hub.running.event_recorder import EventRecorder
+from dragoman.hub.running.turn_terms import check_terms, kept_terms
+from dragoman.hub.running.written_files import read_written
+from dragoman.hub.stored.stored_sessions import (
+    WORTH_A_SNAPSHOT,
+    status_of,
+    title_of,
+    written_snapshot,
+)
+from dragoman.session import events as e
+from dragoman.session.facts import TurnTerms
+from dragoman.session.state import SessionState
+from dragoman.store.base import Store
+from dragoman.store.records import SessionChange
+
+logger = logging.getLogger("dragoman.hub")
+
+_CLOSE_SECONDS = 5.0
+_TITLE_SECONDS = 5.0
+"""How long an agent may take to close a session whose turn it did not stop."""
+
+
+class Live:
+    """One session, the recorder of its events, and its agent. Events up to number `last_before` are
+    from before it ran here. `home` is this machine, where the store has several."""
+
+    def __init__(
+        self,
+        store: Store,
+        recording: EventRecorder,
+        running: Running,
+        session: Session,
+        *,
+        last_before: int,
+        home: str | None = None,
+    ) -> None:
+        self.record = recording.record
+        self.recording = recording
+        self.limits = recording.limits
+        self.running = running
+        self.session = session
+        self.used_at = time.monotonic()
+        self._store = store
+        self._snapshot_at = max(WORTH_A_SNAPSHOT, self.record.last_seq * 5 // 4)
+        self._reconnecting = asyncio.Lock()
+        self._recalling = asyncio.Lock()
+        self._stopping: asyncio.Task[None] | None = None
+        self._last_before = last_before
+        self._opened_on: Dialect | None = running.client.dialect
+        # It continues in a new process when it is next used: nothing is lost.
+        session.loss_is_told = False
+        self.record.agent_session_id = session.id
+        recording.describe = self.describe
+        recording.on_much = self._too_much
+        session.before_turn = self._on_record
+        self.home = home
+        for turn in session.queued:
+            turn.discard()
+            if turn.terms is not None:
+                turn.terms, lost = kept_terms(turn.terms, home)
+                turn.warnings += lost
+        # What was stored while it was being opened said nothing of the agent's name for it.
+        recording.refresh()
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def state(self) -> SessionState:
+        """Ahead of what is stored by what is being written."""
+        return self.session.state
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether a reader may see all of the state: what is not durable may never have been."""
+        return self.record.last_seq >= self.state.last_seq
+
+    @property
+    def idle(self) -> bool:
+        return not self.session.busy and not self.session.queued
+
+    # ── what is stored ────────────────────────────────────────────────────────────────────────
+
+    def describe(self) -> SessionChange:
+        """What the list of sessions should say, written along with the events."""
+        state, record = self.state, self.record
+        self.used_at = time.monotonic()
+        record.status = status_of(state)
+        record.updated_at = self._store.now()
+        record.agent_session_id = state.session_id or record.agent_session_id
+        if not record.renamed:
+            record.title = title_of(state) or record.title
+        return SessionChange(
+            status=record.status,
+            updated_at=record.updated_at,
+            agent_session_id=record.agent_session_id,
+            title=record.title,
+        )
+
+    @property
+    def wants_snapshot(self) -> bool:
+        return self.record.last_seq >= self._snapshot_at
+
+    async def save_snapshot(self) -> None:
+        """So that the session opens without folding all of it again."""
+        self._snapshot_at = self.state.last_seq * 5 // 4 + 1
+        snapshot = written_snapshot(self.id, self.state)
+        if snapshot is None:
+            return
+        await self.recording.settled()
+        if self.record.last_seq >= snapshot.seq:
+            await self._store.save_snapshot(self.recording.lease, snapshot)
+
+    def _too_much(self) -> None:
+        """The store has been away for so long, and the agent said so much, that it has to stop;
+        all of it is kept, and goes on record."""
+        if self.session.busy and self._stopping is None:
+            logger.warning("session %s: cancelling its turn, since too much is waiting", self.id)
+            why = f"{self._away}: the turn was cancelled because too much was waiting to be stored"
+            self.session.log.record(e.Notice(why, severity="warning", source="client"))
+            self._stopping = asyncio.create_task(self._stop_turn())
+
+    async def _stop_turn(self) -> None:
+        try:
+            with suppress(DragomanError):
+                await self.session.cancel()
+        finally:
+            self._stopping = None
+
+    async def detach(self, error: DragomanError) -> None:
+        """Stop running it; all that has happened is stored. A turn that still runs ends with the
+        error, queued prompts wait for the next owner."""
+        await self.session.detach(error)
+        await self.recording.seal()
+
+    # ── what is asked of it ───────────────────────────────────────────────────────────────────
+
+    async def execute(self, command: c.Command, *, patiently: bool = False) -> c.Reply:
+        """Do it. Raises CommandRefused. While the store is away the reply has a sentence on what is
+        `delayed`; a caller that asks `patiently` waits until it is on record, or never will be."""
+        self.used_at = time.monotonic()
+        try:
+            reply = await self._execute(command)
+        except DragomanError as error:
+            raise _refused(self.id, error) from error
+        except KeyError as error:
+            sentence = f"{error.args[0]} is unknown or already settled"
+            raise CommandRefused(self.id, "settled", sentence) from error
+        except ValueError as error:
+            detail = {"fields": error.fields} if isinstance(error, FormError) else None
+            raise CommandRefused(self.id, "invalid", str(error), detail) from error
+        if patiently:
+            await self.recording.settled()
+        elif not await self.recording.stored():
+            return reply | {"delayed": f"{self._away}: {_DELAYED}"}
+        if self.recording.error is not None:
+            raise _refused(self.id, self.recording.error)
+        return reply
+
+    @property
+    def _away(self) -> str:
+        """Why the store is, or was, in a few words."""
+        return (self._store.away or "the database was unavailable").partition(":")[0]
+
+    async def _on_record(self) -> None:
+        """A turn that is not on record is not run: another host may have taken the session, and
+        would run it too."""
+        await self.recording.settled()
+        if self.recording.error is not None:
+            raise self.recording.error
+
+    async def _execute(self, command: c.Command) -> c.Reply:
+        match command:
+            case c.Prompt(content):
+                turn = await self.prompt(content)
+                return {"turn": turn.id, "queued": turn in self.session.queued}
+            case c.RuledPrompt(content, terms):
+                check_terms(terms, self.id, home=self.home, offered=self.session.gate.offered)
+                turn = await self.prompt(content, terms)
+                return {"turn": turn.id, "queued": turn in self.session.queued}
+            case c.Cancel():
+                return await self._cancel()
+            case c.CancelToolCall() | c.CancelTerminal():
+                return {"cancelled": await self._stop(command)}
+            case c.Revert(turn_id, force, paths):
+                if turn_id is None or not self.session.gate.changes(turn_id):
+                    await self.recall()
+                undone = await self.session.gate.revert(turn_id, paths=paths, force=force)
+                return {"paths": [str(change.path) for change in undone]}
+            case c.Rename(title):
+                await self._rename(title)
+            case c.SetMode() | c.SetConfig() | c.SetModel():
+                await self._set(command)
+            case _:
+                await self._settle(command)
+        return {}
+
+    async def recall(self) -> None:
+        """Have the session's `changes` and `revert` know of what it wrote before it was run here.
+        Raises Unsupported where what serves files keeps nothing of them."""
+        record = self.record
+        opened_as = None if record.parent is None else record.agent_session_id
+        async with self._recalling:
+            if self._last_before:
+                before = await read_written(
+                    self._store, self.id, until=self._last_before, opened_as=opened_as
+                )
+                self.session.gate.recall(before.to_undo())
+                self._last_before = 0
+
+    async def told(self) -> list[Change]:
+        """What the file says was written that an imported session came from."""
+        if self.record.imported is None:
+            return []
+        until = self.record.imported.events
+        written = await read_written(self._store, self.id, until=until)
+        return [change for change in written.changes(None) if change.is_imported]
+
+    async def _set(self, command: c.SetMode | c.SetConfig | c.SetModel) -> None:
+        await self._reconnected()
+        match command:
+            case c.SetMode(mode_id):
+                await self.session.set_mode(mode_id)
+            case c.SetConfig(option_id, value):
+                await self.session.set_config_option(option_id, value)
+            case c.SetModel(model_id):
+                await self.session.set_model(model_id)
+
+    async def _settle(self, command: c.Command) -> None:
+        """What waits: a question, or a prompt."""
+        session = self.session
+        match command:
+            case c.AnswerPermission(request_id, option_id, confirmed):
+                await session.answer(request_id, option_id, confirmed)
+            case c.AnswerElicitation(request_id, action, content):
+                answer = ElicitationAnswer(action, content)
+                await session.answer_elicitation(request_id, answer)
+            case c.EditQueued(queue_id, content):
+                turn = self._queued(queue_id)
+                self._check_queue(each for each in session.queued if each is not turn)
+                session.edit_queued(turn, content)
+            case c.DropQueued(queue_id):
+                session.drop_queued(self._queued(queue_id))
+            case _:
+                raise Unsupported(f"{type(command).__name__} here")
+
+    async def prompt(self, prompt: PromptInput, terms: TurnTerms | None = None) -> Turn:
+        """Send a prompt, or queue it; an agent that was lost is started again first. The `terms`
+        hold for its turn alone.
+
+        Raises SessionNotContinued when it comes back without its memory, ValueError when there is
+        nothing in the prompt, CommandRefused when too many wait already.
+        """
+        await self._reconnected()
+        if self.session.busy:  # else the first of those that wait is sent now
+            self._check_queue(self.session.queued)
+        turn = self.session.prompt(prompt, terms=terms)
+        # Its events are read where they are stored: what nobody takes here would only pile up.
+        turn.discard()
+        return turn
+
+    def _check_queue(self, waiting: Iterable[Turn]) -> None:
+        """Whether there is room for one more. Raises CommandRefused."""
+        sizes = [len(msgspec.json.encode(turn.content)) for turn in waiting]
+        most = self.limits
+        if len(sizes) < most.queued_prompts and sum(sizes) < most.queued_bytes:
+            return
+        sentence = (
+            f"the queue is full: {len(sizes)} prompts with {sum(sizes):,} bytes wait; the limit is "
+            f"{most.queued_prompts} prompts or {most.queued_bytes >> 20} MiB; wait, or drop some"
+        )
+        raise CommandRefused(self.id, "queue_full", sentence)
+
+    async def go_on_with(self, turn: Turn) -> None:
+        """Send what waits from before, up to this one and beyond. Raises as `prompt` does."""
+        await self._reconnected()
+        if turn in self.session.queued:
+            self.session.go_on()
+
+    async def _reconnected(self) -> None:
+        """With its agent there, whatever became of it before.
+
+        When another session has started the agent again, it does not know of this one yet.
+        """
+        client = self.running.client
+        async with self._reconnecting:
+            if client.connection_error is not None or client.dialect is not self._opened_on:
+                await self.session.reconnect()
+                self._opened_on = client.dialect
+                self.running.started_again()
+
+    @property
+    def loses_by_a_kill(self) -> bool:
+        """Whether the end of its process costs it more than the time to be continued."""
+        agent = self.running.client.capabilities
+        return self.session.at_work or not (agent.load or agent.resume)
+
+    async def stop_alone(self) -> bool:
+        """Have the agent close this session, whatever it does, and continue the others. It is
+        continued when it is used next. False where the agent cannot, or does not."""
+        if self.running.client.capabilities.close:
+            self._opened_on = None  # it may be closed there although its turn continues
+        return await self.session.stop_by_closing(_CLOSE_SECONDS)
+
+    async def _cancel(self) -> c.Reply:
+        busy = self.session.busy
+        await self.session.cancel()
+        return {"cancelled": busy}
+
+    async def _stop(self, command: c.CancelToolCall | c.CancelTerminal) -> bool:
+        """One thing of a turn; False for what is over already."""
+        match command:
+            case c.CancelToolCall(call_id):
+                if self.state.tool_call(call_id) is None:
+                    raise _unknown(self.id, "tool call", call_id)
+                return await self.session.cancel_tool_call(call_id)
+            case c.CancelTerminal(terminal_id):
+                if terminal_id not in self.state.terminals:
+                    raise _unknown(self.id, "terminal", terminal_id)
+                return await self.session.cancel_terminal(terminal_id)
+
+    def _queued(self, queue_id: str) -> Turn:
+        for turn in self.session.queued:
+            if turn.id == queue_id:
+                return turn
+        raise KeyError(queue_id)
+
+    async def take_title(self) -> None:
+        """What the agent calls the session in its list: some say it nowhere else."""
+        if self.state.title:
+            return
+        with suppress(DragomanError, TimeoutError):  # it is only a title
+            async with asyncio.timeout(_TITLE_SECONDS):
+                async for info in self.running.client.list_sessions():
+                    if info.id == self.session.id and info.title:
+                        self.session.log.record(e.InfoChanged(info.title))
+                        return
+
+    async def _rename(self, title: str) -> None:
+        self.record.title, self.record.renamed = title, True
+        change = SessionChange(title=title, renamed=True)
+        await self._store.change_session(self.id, change)
+        # The agent's own list should say the same, where it can.
+        client = self.running.client
+        if client.capabilities.set_title and title and client.connection_error is None:
+            await self.session.set_title(title)
+
+
+_DELAYED = (
+    "the command is kept on this host, and continues when it is back, unless another host or "
+    "process has taken the session by then"
+)
+_CODES: dict[type[DragomanError], str] = {
+    Unsupported: "unsupported",
+    PromptTooLarge: "too_large",
+    SessionNotContinued: "not_continued",
+    SessionGone: "session_gone",
+    CancelIgnored: "cancel_ignored",
+    LeaseLost: "owner_gone",
+    RevertConflict: "conflict",
+    AuthRequired: "auth_required",
+    StoreAway: "store_away",
+    StoreFull: "store_full",
+}
+
+
+def _unknown(session_id: str, kind: str, wanted: str) -> CommandRefused:
+    code = f"unknown_{kind.replace(' ', '_')}"
+    return CommandRefused(session_id, code, f"no {kind} {wanted} in this session")
+
+
+def _refused(session_id: str, error: DragomanError) -> CommandRefused:
+    if isinstance(error, CommandRefused):
+        return error
+    detail = {"reasons": error.reasons} if isinstance(error, RevertConflict) else None
+    return CommandRefused(session_id, _CODES.get(type(error), "failed"), str(error), detail)

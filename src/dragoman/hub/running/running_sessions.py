@@ -1,0 +1,227 @@
+"""The sessions that run in this process, from opening to release.
+
+Each way in and out is a task of its own: its caller may be cancelled, and what was begun is
+ended in order anyway. A caller that wants a session that is on its way out waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
+from weakref import WeakValueDictionary
+
+from dragoman.errors import ConnectionClosed, DragomanError, LeaseLost, StoreError
+from dragoman.hub.hub_limits import HubLimits
+from dragoman.hub.opener import NOT_RECORDED, Opener, Way
+from dragoman.hub.running.agent_pool import AgentPool
+from dragoman.hub.running.running_session import Live
+from dragoman.process.freed_memory import FreedMemory
+from dragoman.session import events as e
+from dragoman.store.records import SessionRecord
+
+logger = logging.getLogger("dragoman.hub")
+
+_STOPPED = "the turn was cancelled because the process that ran the session was stopped"
+
+
+class Lives:
+    """The live sessions of one hub. `tell` is called with the id of a session that starts here, or
+    fails to continue."""
+
+    def __init__(
+        self,
+        opener: Opener,
+        agents: AgentPool,
+        tell: Callable[[str], None],
+        limits: HubLimits,
+    ) -> None:
+        self._limits = limits
+        self._freed_memory = FreedMemory()
+        self.running: dict[str, Live] = {}
+        self.failures: dict[str, DragomanError] = {}
+        """Why a session that ran here no longer does, when the store did not take it."""
+        self._opener = opener
+        self._agents = agents
+        self._tell = tell
+        self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._beginning: set[asyncio.Task[Live]] = set()
+        self._detaching: dict[str, asyncio.Task[None]] = {}
+        self._is_closed = False
+
+    @property
+    def has_leases(self) -> bool:
+        return bool(self.running or self._beginning or self._opener.to_recover)
+
+    # ── in ────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self, session_id: str, way: Way) -> Live:
+        """A stored session; the one that runs here, if it does."""
+        await self.until_free(session_id)
+        if (live := self.running.get(session_id)) is not None:
+            return live
+        return await self.begin(session_id, lambda: self._reopened(session_id, way))
+
+    async def _reopened(self, session_id: str, way: Way) -> Live:
+        """Someone here may have been quicker."""
+        live = self.running.get(session_id)
+        return live or await self._opener.reopen(session_id, way)
+
+    def opening(self, session_id: str) -> asyncio.Lock:
+        """Held while a session is taken, so that we do not get in our own way."""
+        return self._opening.setdefault(session_id, asyncio.Lock())
+
+    @asynccontextmanager
+    async def adopting(
+        self, agent: str, agent_session_id: str
+    ) -> AsyncGenerator[SessionRecord | None]:
+        """One at a time for each session that an agent knows, with what is recorded of it here."""
+        async with self.opening(f"{agent} {agent_session_id}"):
+            # The store may not have yet what an agent calls those that run here.
+            for live in self.running.values():
+                if (live.record.agent, live.session.id) == (agent, agent_session_id):
+                    yield live.record
+                    return
+            yield await self._opener.recorded(agent, agent_session_id)
+
+    async def begin(self, session_id: str, opened: Callable[[], Awaitable[Live]]) -> Live:
+        """Have what is being opened run here; it is cancelled with its caller."""
+        if self._is_closed:
+            raise ConnectionClosed("the hub is closed")
+        task = asyncio.create_task(self._begun(session_id, opened))
+        self._beginning.add(task)
+        task.add_done_callback(self._beginning.discard)
+        return await task
+
+    async def _begun(self, session_id: str, opened: Callable[[], Awaitable[Live]]) -> Live:
+        async with self.opening(session_id):
+            return self._run(await opened())
+
+    def _run(self, live: Live) -> Live:
+        self.running[live.id] = live
+        self.failures.pop(live.id, None)
+        live.recording.on_failed = partial(self._failed, live)
+        if (error := live.recording.error) is not None:
+            self._failed(live, error)
+        self._tell(live.id)
+        return live
+
+    def _failed(self, live: Live, error: DragomanError) -> None:
+        """The store no longer takes the session's events: it must not continue unseen."""
+        logger.error("session %s is no longer recorded: %s", live.id, error)
+        self.failures[live.id] = error
+        self._tell(live.id)
+        self.detach(live, partial(_cut_off, live, error))
+
+    def beside(self, live: Live) -> list[Live]:
+        """The other sessions of the same process."""
+        others = self.running.values()
+        return [each for each in others if each.running is live.running and each is not live]
+
+    # ── out ───────────────────────────────────────────────────────────────────────────────────
+
+    def detach(self, live: Live, settle: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Stop running a session here, after `settle`; by default, its turn is cancelled. It is
+        stored, and can be opened again anywhere. Nothing happens when that is under way, or has
+        been done."""
+        if self.running.get(live.id) is live:
+            del self.running[live.id]
+            self.free_after(live.id, self._detach(live, settle or partial(_settle, live)))
+
+    def free_after(self, session_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Until this is done, nobody here opens the session."""
+        task = self._detaching[session_id] = asyncio.create_task(work)
+        task.add_done_callback(lambda _: self._detaching.pop(session_id, None))
+        task.add_done_callback(self._trim_soon)
+        return task
+
+    def _trim_soon(self, _: object) -> None:
+        """Once nobody holds what was detached: those who waited for that may, for a moment."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(self._limits.trim_seconds, self.trim)
+
+    def trim(self) -> None:
+        if not self._is_closed and self._freed_memory.is_worth_returning:
+            asyncio.get_running_loop().run_in_executor(None, self._freed_memory.give_back)
+
+    async def until_free(self, session_id: str) -> None:
+        """Wait until a session that is being detached can be opened again."""
+        await _finished(*(self._detaching[each] for each in self._detaching.keys() & {session_id}))
+
+    async def _detach(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await settle()
+            with suppress(DragomanError):
+                await live.running.client.close_session(live.session.id)
+        finally:
+            live.session.gate.forget()
+            try:
+                await self._agents.leave(live.running)
+            finally:
+                await self._release(live)
+
+    async def _release(self, live: Live) -> None:
+        error = live.recording.error
+        if error is None or isinstance(error, LeaseLost):
+            await self._opener.release(live.recording.lease)
+        else:
+            # Its end is not stored: that is done first, as soon as the store takes it.
+            self._opener.to_recover[live.id] = f"{NOT_RECORDED}: {_reason(error)}"
+
+    async def aclose(self) -> None:
+        """All of them, those that are being opened too, and the agents."""
+        self._is_closed = True
+        for beginning in self._beginning:
+            beginning.cancel()
+        lives = list(self.running.values())
+        self.running.clear()
+        try:
+            await asyncio.gather(*map(_settle, lives))
+            # What an agent holds up continues once that has ended.
+            await _finished(
+                *self._detaching.values(), *self._beginning, timeout=self._limits.cancel_seconds
+            )
+        finally:
+            await self._agents.aclose()
+            await _finished(*self._detaching.values(), *self._beginning)
+            await asyncio.gather(*map(self._release, lives))
+
+
+async def _settle(live: Live) -> None:
+    # When a turn ends in order, the next prompt is sent: those that wait are to wait here.
+    if live.session.busy and not live.session.queued and not live.session.holds_back:
+        live.session.log.record(e.Notice(_STOPPED, severity="warning", source="client"))
+        with suppress(DragomanError, TimeoutError):
+            async with asyncio.timeout(live.limits.cancel_seconds):
+                await live.session.cancel()
+    await live.detach(ConnectionClosed("the process that ran the session was closed"))
+
+
+async def _cut_off(live: Live, error: DragomanError) -> None:
+    """The agent is cancelled, and ended if it continues: it would work unseen, and maybe alongside
+    the one that has the session now. Other sessions of the same process start it again."""
+    await live.detach(error)
+    if not await _has_stopped(live):
+        logger.warning("the agent of session %s does not stop, and is killed", live.id)
+        await live.running.client.kill()
+
+
+async def _has_stopped(live: Live) -> bool:
+    """Whether the agent has stopped working for a session whose turn was cancelled; one that
+    continues is asked to close it, if it can."""
+    if await live.session.has_stopped(live.limits.cancel_seconds):
+        return True
+    return await live.session.stop_by_closing(live.limits.cancel_seconds)
+
+
+def _reason(error: DragomanError) -> str:
+    return error.reason if isinstance(error, StoreError) else str(error)
+
+
+async def _finished(*tasks: asyncio.Task[Any], timeout: float | None = None) -> None:
+    """However they end."""
+    if tasks:
+        await asyncio.wait(tasks, timeout=timeout)

@@ -1,0 +1,1 @@
+"""Sessions as the store has them: finding one, reading its events, deleting old ones."""

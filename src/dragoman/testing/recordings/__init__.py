@@ -1,0 +1,1 @@
+"""Recordings of real conversations: written, read as events, played again."""
