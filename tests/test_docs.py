@@ -129,7 +129,17 @@ _PATH = re.compile(r"`([\w./-]+(?:/|\.(?:py|ts|tsx|md)))`")
 def test_the_map_of_the_code_names_files_that_are_there() -> None:
     named = _PATH.findall(_text(ROOT / "ARCHITECTURE.md"))
     roots = (ROOT, ROOT / "src" / "dragoman", ROOT / "web" / "src")
-    inner = ("host", "agents", "store", "web", "cli", "client/dialects/v1")
+    inner = (
+        "host",
+        "agents",
+        "store",
+        "web",
+        "cli",
+        "client",
+        "hub",
+        "testing",
+        "client/dialects/v1",
+    )
     places = [*roots, *(ROOT / "src" / "dragoman" / folder for folder in inner)]
     assert len(named) > 100
     assert [name for name in named if not any((place / name).exists() for place in places)] == []
