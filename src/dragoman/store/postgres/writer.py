@@ -40,7 +40,7 @@ from dragoman.store.postgres.database import (
 from dragoman.store.postgres.events import TELL_OF, Sent, append_all, off_record
 from dragoman.store.postgres.link import Link
 from dragoman.store.records import Batch, Lease
-from dragoman.store.sqlite.writer import COMMIT_BYTES, COMMIT_JOBS
+from dragoman.store.sqlite.writer import COMMIT_BYTES, COMMIT_JOBS, resolve
 
 logger = logging.getLogger("dragoman.store")
 
@@ -493,12 +493,7 @@ def is_much(unit: Sequence[AnyJob]) -> bool:
 def settle(job: AnyJob, result: Any) -> None:
     """`result` may be the exception for the caller."""
     job.is_settled = True
-    if job.future.done():
-        return  # the caller was cancelled
-    if isinstance(result, BaseException):
-        job.future.set_exception(result)
-    else:
-        job.future.set_result(result)
+    resolve(job.future, result)
 
 
 def has_succeeded(job: AnyJob) -> bool:

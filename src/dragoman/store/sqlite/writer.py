@@ -165,12 +165,7 @@ class StoreWriter:
 
     def _settle(self, settled: list[Settled]) -> None:
         for job, result in settled:
-            if job.future.done():
-                continue  # the caller was cancelled
-            if isinstance(result, BaseException):
-                job.future.set_exception(result)
-            else:
-                job.future.set_result(result)
+            resolve(job.future, result)
         if any(job.writes and not isinstance(result, BaseException) for job, result in settled):
             self.on_news()
 
@@ -438,3 +433,13 @@ def _run(db: Database, unit: Sequence[AnyJob]) -> Sequence[Any]:
     if appends:
         return append_all(db, appends)
     return [job.run(db) for job in unit if isinstance(job, WriteJob)]
+
+
+def resolve(future: asyncio.Future[Any], result: Any) -> None:
+    """`result` may be the exception for the caller, who may have been cancelled meanwhile."""
+    if future.done():
+        return
+    if isinstance(result, BaseException):
+        future.set_exception(result)
+    else:
+        future.set_result(result)
