@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.host.claims.claim_reader import read_claim
-from dragoman.host.commands.shell import plain_words
+from dragoman.host.commands.plain_command import plain_words
 from dragoman.host.commands.shell_line import carried, read_argv, read_line
 from dragoman.host.rules.access import Access, file_access, terminal_access
 from dragoman.host.rules.policy import (

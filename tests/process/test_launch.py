@@ -23,7 +23,7 @@ from process.survivors import exists
 from support.shortage import limited
 
 from dragoman.errors import StartError
-from dragoman.process import contained, helper_watch, inherited, zygote_client
+from dragoman.process import contained, helper_watch, inherited_limits, zygote_client
 from dragoman.process.spawn import PortableProcess
 from dragoman.process.zygote_client import ZygoteClient, warm_up
 
@@ -259,10 +259,10 @@ def traits_of(zygote: ZygoteClient) -> list[object]:
 def test_a_zygote_compares_its_control_group() -> None:
     """Only who may write to control groups can move a process, so here it is only told that it
     was in another."""
-    given = inherited.traits()
+    given = inherited_limits.traits()
     assert given["cgroup"] == Path("/proc/self/cgroup").read_text()
-    assert inherited.changed(given) is None
-    assert inherited.changed(given | {"cgroup": "0::/elsewhere\n"}) == "cgroup"
+    assert inherited_limits.changed(given) is None
+    assert inherited_limits.changed(given | {"cgroup": "0::/elsewhere\n"}) == "cgroup"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import os
 import time
 from _socket import MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
 
-from . import helper_watch, inherited
+from . import helper_watch, inherited_limits
 from .keeper import (
     IGNORED,
     adopt_orphans,
@@ -66,7 +66,7 @@ def main(descriptors: str, *given: str) -> None:
         Warden(host).serve()
     else:
         become_helper(helper_watch.ZYGOTE)
-        Zygote(control, inherited.read(given)).serve()
+        Zygote(control, inherited_limits.read(given)).serve()
 
 
 def _set_up() -> socket:
@@ -189,7 +189,7 @@ class Warden(Superior):
 class Zygote(Superior):
     """The helper that starts keepers."""
 
-    def __init__(self, control: socket, given: inherited.Traits) -> None:
+    def __init__(self, control: socket, given: inherited_limits.Traits) -> None:
         super().__init__()
         self._control = control
         self._given = given
@@ -220,7 +220,7 @@ class Zygote(Superior):
         return bool(data)
 
     def _serve_request(self, descriptors: list[int]) -> None:
-        if name := inherited.changed(self._given):
+        if name := inherited_limits.changed(self._given):
             os.write(descriptors[0], f"changed {name}".encode())
         else:
             self._fork_keeper(descriptors)

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from dragoman.process import descriptors, helper_watch, inherited, process_tree
+from dragoman.process import descriptors, helper_watch, inherited_limits, process_tree
 
 # The zygote imports its modules from this folder under a name of their own, so that it neither
 # looks for installed packages nor imports ours.
@@ -203,7 +203,10 @@ def _start(control: int) -> int:
     # Its own session: Ctrl-C at the terminal is for the host. No environment: it may hold keys.
     limit = descriptors.limit_for_children()
     command = [sys.executable, "-I", "-S", "-c", BOOT, os.path.dirname(__file__)]
-    command += ["" if limit is None else str(limit), *inherited.written(inherited.traits(limit))]
+    command += [
+        "" if limit is None else str(limit),
+        *inherited_limits.written(inherited_limits.traits(limit)),
+    ]
     library_path = os.environ.get("LD_LIBRARY_PATH")
     return os.posix_spawn(
         sys.executable,

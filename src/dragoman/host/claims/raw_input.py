@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from dragoman.host.commands.shell import plain_words
+from dragoman.host.commands.plain_command import plain_words
 from dragoman.host.rules.access import Command
 from dragoman.host.rules.globs import LONGEST_PATH
 

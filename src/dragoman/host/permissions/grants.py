@@ -6,7 +6,7 @@ the first request it fits, and ends with the turn.
 
 from __future__ import annotations
 
-from dragoman.host.commands.shell import plain_words
+from dragoman.host.commands.plain_command import plain_words
 from dragoman.host.rules.access import Access, Command
 from dragoman.session.content import Diff
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.host.commands.shell import plain_words
+from dragoman.host.commands.plain_command import plain_words
 from dragoman.host.permissions.trial import Explained, Trial
 from dragoman.host.rules.access import OPERATIONS, Operation
 from dragoman.host.rules.policy import Policy

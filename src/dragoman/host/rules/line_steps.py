@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from dragoman.host.commands.shell import plain_words
+from dragoman.host.commands.plain_command import plain_words
 from dragoman.host.commands.shell_line import carried, read_argv, read_line
 from dragoman.host.rules.access import Access, Sighting, normalise
 from dragoman.host.rules.rule import Rule

@@ -20,7 +20,7 @@ import msgspec
 
 from dragoman.data_directory import data_directory
 from dragoman.errors import ConfigError
-from dragoman.host.commands.shell import is_quotable
+from dragoman.host.commands.plain_command import is_quotable
 from dragoman.host.rules.access import OPERATIONS, Access, Operation, Sighting
 from dragoman.host.rules.line_steps import Look, RuleIndex, Steps, by_letters
 from dragoman.host.rules.project_file import in_force, remark

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 import msgspec
 
 from dragoman.host.commands.danger import danger_of, reaches_further
-from dragoman.host.commands.shell import hands_a_line_to_a_shell, is_harmless, plain_words
+from dragoman.host.commands.plain_command import hands_a_line_to_a_shell, is_harmless, plain_words
 from dragoman.host.rules.access import OPERATIONS, Access, Command, Operation
 from dragoman.host.rules.globs import matches_name, matches_path
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from dragoman.host.commands.shell import hands_a_line_to_a_shell, is_harmless, plain_words
+from dragoman.host.commands.plain_command import hands_a_line_to_a_shell, is_harmless, plain_words
 
 SEED = 4_711
 
