@@ -167,17 +167,25 @@ def fold(bench: Bench) -> list[Row]:
 
 
 def decisions(bench: Bench) -> list[Row]:
-    """Each asks the disk where the folder of the line really is."""
+    """Each asks the disk: where the folder of the line, or the file, really is, and for a write
+    which protected names lead there."""
     command = [*_python("decisions"), str(bench.counts.requests)]
     samples = interleave({OURS: lambda: run(command)}, bench.counts.rounds)
+    goal = at_most(100, "µs")
     return [
         Row(
-            f"{what} decided under 500 rules, CPU",
+            f"{what} under 500 rules, CPU",
             "{:.0f} µs",
             _cells(samples, lambda one, figure=figure: one[figure]),
-            at_most(100, "µs"),
+            goal if figure != "new_line_us" else None,
         )
-        for what, figure in (("a command", "command_us"), ("a shell line", "line_us"))
+        for what, figure in (
+            ("a command decided", "command_us"),
+            ("a shell line decided", "line_us"),
+            ("a shell line read and decided", "new_line_us"),
+            ("a read decided", "read_us"),
+            ("a write decided", "write_us"),
+        )
     ]
 
 

@@ -1,4 +1,5 @@
-"""Decides about commands and shell lines under five hundred rules, and prints what each costs."""
+"""Decides about commands, shell lines, reads and writes under five hundred rules, and prints what
+each costs."""
 
 from __future__ import annotations
 
@@ -7,19 +8,30 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from itertools import cycle
 
-from dragoman.host.rules.access import terminal_access
+from dragoman.host.rules.access import Access, file_access, terminal_access
 from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.rule import Rule
+from dragoman.host.workspace.reach import Reach, names_of
 from dragoman.host.workspace.roots import Workspace
 
 RULES = (
-    *(Rule(effect="allow", argv_prefix=(f"tool{n}", "run"), cwd="src") for n in range(480)),
+    *(Rule(effect="allow", argv_prefix=(f"tool{n}", "run"), cwd="src") for n in range(280)),
+    *(Rule(effect="allow", operation="write", path=f"docs/{n}/**") for n in range(150)),
+    *(
+        Rule(effect="allow", argv_prefix=("pytest",), scope="project", project=f"/projects/{n}")
+        for n in range(49)
+    ),
     *(Rule(effect="deny", argv_prefix=("git", f"verb{n}")) for n in range(18)),
     Rule(effect="allow", argv_prefix=("git", "status")),
     Rule(effect="allow", argv_prefix=("pytest",)),
+    Rule(effect="allow", operation="write", path="src/**"),
 )
-COMMAND, LINE = "pytest -q", "cd src && pytest -q 2>&1 | git status --short"
+COMMAND, LINE = "pytest -q", "cd src && pytest -q {} 2>&1 | git status --short"
+ROUNDS = 10
+LINES = 64  # more than are remembered
 
 
 def main(count: int) -> None:
@@ -29,14 +41,38 @@ def main(count: int) -> None:
         os.mkdir(f"{root}/src")
         workspace = Workspace("", root)
 
-        def microseconds(line: str) -> float:
-            access = terminal_access(line, agent="demo", cwd=root, roots=(root,))
-            start = time.process_time()
-            for _ in range(count):
-                assert policy.decide(access, workspace).effect == "allow"
-            return (time.process_time() - start) / count * 1e6
+        def run(line: str) -> Access:
+            return terminal_access(line, agent="demo", cwd=root, roots=(root,))
 
-        figures = {"command_us": microseconds(COMMAND), "line_us": microseconds(LINE)}
+        def read() -> Access:
+            seen = names_of(f"{root}/src/app.py")
+            assert seen is not None
+            return file_access("read", seen, agent="demo", roots=(root,))
+
+        def write() -> Access:
+            seen = Reach((root, os.path.expanduser("~"))).look(f"{root}/src/app.py")
+            assert seen is not None
+            return file_access("write", seen, agent="demo", roots=(root,))
+
+        def microseconds(next_access: Callable[[], Access]) -> float:
+            """Of the quickest round: others may use the machine too."""
+            return min(one_round(next_access) for _ in range(ROUNDS)) / (count // ROUNDS) * 1e6
+
+        def one_round(next_access: Callable[[], Access]) -> float:
+            start = time.process_time()
+            for _ in range(count // ROUNDS):
+                assert policy.decide(next_access(), workspace).effect == "allow"
+            return time.process_time() - start
+
+        command, line = run(COMMAND), run(LINE.format("tests"))
+        lines = cycle([run(LINE.format(f"tests/test_{n}.py")) for n in range(LINES)])
+        figures = {
+            "command_us": microseconds(lambda: command),
+            "line_us": microseconds(lambda: line),
+            "new_line_us": microseconds(lambda: next(lines)),
+            "read_us": microseconds(read),
+            "write_us": microseconds(write),
+        }
     print(json.dumps(figures))
 
 

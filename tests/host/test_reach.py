@@ -13,7 +13,7 @@ from dragoman.host.claims.claim_reader import read_claim
 from dragoman.host.rules.access import Sighting, file_access
 from dragoman.host.rules.globs import escape
 from dragoman.host.rules.policy import decide, flag_rules
-from dragoman.host.workspace.reach import Reach, being_written
+from dragoman.host.workspace.reach import MOST_LISTED, Reach, being_written
 from dragoman.host.workspace.roots import Workspace
 
 # A protected name, the link in it, where that leads; the real file that is written.
@@ -89,6 +89,20 @@ def test_a_link_in_the_home_counts_as_well(tmp_path: Path, ws: Path) -> None:
     seen = Reach([str(ws), str(home)]).look(f"{ws}/nvim/init.lua")
     assert seen is not None
     assert seen.hazard == f"{ws}/nvim/init.lua is protected: {home}/.config/nvim leads to it"
+
+
+@pytest.mark.parametrize("others", [0, MOST_LISTED + 1])
+@by_layout
+def test_a_link_counts_in_a_folder_of_any_size(
+    ws: Path, name: str, link: str, target: str, real: str, others: int
+) -> None:
+    lay_out(ws, link, target, real)
+    for at in range(others):
+        (ws / link).with_name(f"{at}.txt").touch()
+    told = hazard(ws, real)
+    assert told is not None
+    assert f"{ws}/{name}".startswith(told.removesuffix(" leads to it"))
+    assert hazard(ws, "notes.txt") is None
 
 
 def test_a_chain_of_links_is_judged_at_each(ws: Path) -> None:

@@ -124,17 +124,19 @@ _DOUBLE = r'"[^"$`\\!]*+"'
 _PIECE = rf"(?:{_BARE}++|{_SINGLE}|{_DOUBLE})"
 _ENDS = r"(?=[ \t\n;|&<>]|\Z)"
 _token = re.compile(
-    rf"""(?P<blank>[ \t]++)
-    |(?P<copy>[12]?>&[12])(?![<>]){_ENDS}
+    rf"""[ \t]*+(?:
+    (?P<copy>[12]?>&[12])(?![<>]){_ENDS}
     |(?P<number>[0-9]*+)(?P<redirect>>>?|<)(?![<>&|(])
     |(?P<joint>&&|\|\||\|(?!&)|;|\n)
     |(?P<word>(?![0-9]++[<>])(?:{_PIECE}++|[\[\]]){_ENDS})
+    |(?P<end>\Z))
     """,
     re.VERBOSE,
 )
 _piece = re.compile(_PIECE)
 _range = re.compile(r"[0-9]*+-[0-9]*+")  # <1-5> is a pattern for numbers in zsh
 _equals = re.compile(r"""(?:''|"")*+=""")
+_EQUALS = "='\""
 _assignment = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+\+?=")
 _name = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@,:%-]*+|[:\[]")
 _numbered = re.compile(r"[0-9]++[<>]")
@@ -163,6 +165,8 @@ _doubts = {
 
 def _doubt_at(line: str, at: int) -> _Doubt:
     """What begins here and cannot be read; after the pieces of a word, what is next to them."""
+    while line[at] in " \t":
+        at += 1
     if _numbered.match(line, at):
         return _Doubt(_doubts[">"])
     char = _in_doubt.match(line, at)
@@ -171,7 +175,7 @@ def _doubt_at(line: str, at: int) -> _Doubt:
 
 
 def _unquoted(word: str) -> str:
-    if word in ("[", "]"):
+    if "'" not in word and '"' not in word:
         return word
     return "".join(piece[1:-1] if piece[0] in "'\"" else piece for piece in _piece.findall(word))
 
@@ -204,11 +208,11 @@ class _Simple:
         return not (self.words or self.variables or self.is_redirected)
 
     def word(self, text: str) -> None:
-        if text != "=" and _equals.match(text):
+        if text[0] in _EQUALS and text != "=" and _equals.match(text):
             raise _Doubt("a word that begins with =")  # zsh looks for a program of that name
         if self._pending is not None:
             self._target(text)
-        elif not self.words and _assignment.match(text):
+        elif not self.words and "=" in text and _assignment.match(text):
             self.variables.append(_unquoted(text))
         elif text == "[" and self.words:
             raise _Doubt(_doubts["["])
@@ -242,16 +246,16 @@ def _simples(line: str, begun: list[_Simple]) -> Iterator[_Simple]:
         token = _token.match(line, at)
         if token is None:
             raise _doubt_at(line, at)
-        at = token.end()
-        if word := token["word"]:
-            simple.word(word)
-        elif token["copy"]:
+        at, kind = token.end(), token.lastgroup
+        if kind == "word":
+            simple.word(token["word"])
+        elif kind == "copy":
             simple.is_redirected = True
-        elif token["redirect"]:
+        elif kind == "redirect":
             simple.redirect(token["number"], token["redirect"])
         elif token["joint"] == "\n" and simple.is_empty and simple.before:
             continue  # after an operator the line may continue, and may be empty
-        elif token["joint"]:
+        elif kind == "joint":
             simple.end(_JOINTS[token["joint"]])
             yield simple
             simple = _Simple(simple.after)

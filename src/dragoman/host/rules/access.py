@@ -25,6 +25,9 @@ TOO_LONG = f"a command may have at most {MOST_OF_COMMAND} characters; put the re
 Place: TypeAlias = Literal["inside", "outside", "unknown"]
 
 
+_PATHS = ("paths", "aliases", "roots", "cwds", "cwd_aliases")
+
+
 class Sighting(msgspec.Struct, frozen=True):
     """What a look at the disk says of a path: the real one, the other names it was reached by (as
     it was asked for, and each link on the way), and why writing it asks, if there is a reason
@@ -72,13 +75,11 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     rest of this is only shown to people, and no rule is made of it."""
 
     def __post_init__(self) -> None:
-        normal = msgspec.structs.force_setattr
-        normal(self, "paths", tuple(map(normalise, self.paths)))
-        normal(self, "aliases", tuple(map(normalise, self.aliases)))
-        normal(self, "roots", tuple(map(normalise, self.roots)))
-        normal(self, "cwds", tuple(map(normalise, self.cwds)))
-        normal(self, "cwd_aliases", tuple(map(normalise, self.cwd_aliases)))
-        normal(self, "cwd", None if self.cwd is None else normalise(self.cwd))
+        for name in _PATHS:
+            if paths := getattr(self, name):
+                msgspec.structs.force_setattr(self, name, tuple(map(normalise, paths)))
+        if self.cwd is not None:
+            msgspec.structs.force_setattr(self, "cwd", normalise(self.cwd))
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -170,6 +171,8 @@ def normalise(path: str, base: str | None = None) -> str:
     full = path if base is None or path.startswith("/") else f"{base}/{path}"
     if not full.startswith("/"):
         raise ValueError(f"not an absolute path: {full!r}")
+    if "/." not in full and "//" not in full and not full.endswith("/"):
+        return str(full)  # whatever kind of text it was
     parts: list[str] = []
     for part in full.split("/"):
         if part == "..":

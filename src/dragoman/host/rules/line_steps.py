@@ -5,18 +5,18 @@ A step is a command that the line runs, or a file that it redirects. Nothing is 
 
 from __future__ import annotations
 
-import operator
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from dragoman.host.commands.plain_command import plain_words
-from dragoman.host.commands.shell_line import carried, read_argv, read_line
+from dragoman.host.commands.shell_line import Argv, Reading, carried, read_argv, read_line
 from dragoman.host.rules.access import Access, Sighting, normalise
 from dragoman.host.rules.rule import Rule
+from dragoman.host.rules.rule_index import RuleIndex
 
 Look: TypeAlias = Callable[[str, bool], Sighting | None]
 """What an absolute path is on the disk, and what it means to write it if that is wanted; None where
@@ -29,24 +29,6 @@ def by_letters(path: str, writing: bool) -> Sighting | None:
     return Sighting(normalise(path))
 
 
-class RuleIndex:
-    """Rules with their places, by the first word of the command that they name: made once for many
-    decisions."""
-
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self.rules = tuple(rules)
-        self.by_word: dict[str, list[tuple[int, Rule]]] = {}
-        self.of_no_command: list[tuple[int, Rule]] = []
-        for numbered in enumerate(self.rules):
-            words = numbered[1].argv or numbered[1].argv_prefix
-            some = self.by_word.setdefault(words[0], []) if words else self.of_no_command
-            some.append(numbered)
-
-    def is_of(self, rules: Sequence[Rule]) -> bool:
-        """Whether these are the same rules, one by one."""
-        return len(rules) == len(self.rules) and all(map(operator.is_, rules, self.rules))
-
-
 class Steps:
     """What the commands of an access come to, as far as their lines are read."""
 
@@ -54,13 +36,16 @@ class Steps:
         self._access = access
         self._look = look
         self._sightings: dict[tuple[str, bool], Sighting | None] = {}
+        self._folders: dict[str, Sighting | None] = {}
+        self._accesses: dict[tuple[Argv, str], Access] = {}
         runs = access.operation == "execute" and not access.env and all(access.commands)
         commands = access.commands if runs else ()
         self._read = [
             read_line(each) if isinstance(each, str) else read_argv(each) for each in commands
         ]
+        self._words = _words(self._read)
 
-    @cached_property
+    @property
     def tell_more(self) -> bool:
         """Whether there is more to them than the words that rules are compared with anyway."""
         opaque = (isinstance(e, str) and plain_words(e) is None for e in self._access.commands)
@@ -76,45 +61,22 @@ class Steps:
 
     def worth_a_look(self, rules: RuleIndex) -> list[Rule]:
         """The rules without those that cannot match, of which there may be hundreds."""
-        found = [
-            (at, rule)
-            for word, commands in self._by_first_word.items()
-            for at, rule in rules.by_word.get(word, ())
-            if _begins_one(rule.argv or rule.argv_prefix or (), commands)
-        ]
-        found += rules.of_no_command
-        if not self._has_paths:
-            found = [(at, rule) for at, rule in found if rule.path is None]
-        return [rule for _, rule in sorted(found, key=_place)]
+        access, files = self._access, self.files
+        found = rules.about(
+            {*access.operations, *(each.operation for each in files)},
+            self._named,
+            (*access.paths, *(path for each in files for path in each.paths)),
+            access.roots,
+        )
+        return found if files or access.paths or access.aliases else _without_paths(found)
 
-    @cached_property
-    def _by_first_word(self) -> dict[str, list[tuple[str, ...]]]:
+    @property
+    def _named(self) -> set[Argv]:
         """Every command that a rule may name."""
         whole = (plain_words(e) if isinstance(e, str) else e for e in self._access.commands)
-        found: dict[str, list[tuple[str, ...]]] = {}
-        for words in (*filter(None, whole), *(argv for argv, _ in self._words)):
-            found.setdefault(words[0], []).append(words)
-        return found
+        return {*filter(None, whole), *(argv for argv, _ in self._words)}
 
-    @cached_property
-    def _has_paths(self) -> bool:
-        return bool(self._access.paths or self._access.aliases) or any(
-            read.reads or read.writes for read in self._read
-        )
-
-    @cached_property
-    def _words(self) -> list[tuple[tuple[str, ...], str]]:
-        """Every command that may run, with its folder; also what is only carried by another."""
-        found: dict[tuple[tuple[str, ...], str], None] = {}
-        for read in self._read:
-            for run in read.runs:
-                found.update(((each.argv, each.folder), None) for each in run)
-                # The last is what all the others carry, if they were understood.
-                for each in run if read.unread else run[-1:]:
-                    found.update(((argv, each.folder), None) for argv in carried(each.argv))
-        return list(found)[:_MOST_STEPS]
-
-    @cached_property
+    @property
     def commands(self) -> list[list[Access]]:
         return [
             [self._command(each.argv, each.folder) for each in run]
@@ -144,16 +106,27 @@ class Steps:
     def _carried(self) -> list[Access]:
         return [self._command(*each) for each in self._words]
 
-    def _command(self, argv: tuple[str, ...], folder: str) -> Access:
+    def _command(self, argv: Argv, folder: str) -> Access:
+        if (known := self._accesses.get((argv, folder))) is None:
+            known = self._accesses[argv, folder] = self._run_in(argv, folder)
+        return known
+
+    def _run_in(self, argv: Argv, folder: str) -> Access:
         if not folder:
             return msgspec.structs.replace(self._access, commands=(argv,))
-        seen = None if _may_lead_elsewhere(folder) else self._seen(folder, False)
+        seen = self._folder(folder)
         return msgspec.structs.replace(
             self._access,
             commands=(argv,),
             cwd=None if seen is None else seen.path,
             cwd_aliases=() if seen is None else seen.aliases,
         )
+
+    def _folder(self, folder: str) -> Sighting | None:
+        if folder not in self._folders:
+            in_doubt = _may_lead_elsewhere(folder)
+            self._folders[folder] = None if in_doubt else self._seen(folder, False)
+        return self._folders[folder]
 
     def _file(self, operation: Literal["read", "write"], path: str) -> Access:
         seen = self._seen(path, operation == "write")
@@ -177,13 +150,21 @@ class Steps:
         return self._sightings[path, writing]
 
 
-def _place(numbered: tuple[int, Rule]) -> int:
-    return numbered[0]
+def _words(read_ones: Sequence[Reading]) -> list[tuple[Argv, str]]:
+    """Every command that may run, with its folder; also what is only carried by another."""
+    found: dict[tuple[Argv, str], None] = {}
+    for read in read_ones:
+        for run in read.runs:
+            for each in run:
+                found[each.argv, each.folder] = None
+            # The last is what all the others carry, if they were understood.
+            for each in run if read.unread else run[-1:]:
+                found.update(((argv, each.folder), None) for argv in carried(each.argv))
+    return list(found)[:_MOST_STEPS]
 
 
-def _begins_one(words: tuple[str, ...], commands: list[tuple[str, ...]]) -> bool:
-    count = len(words)
-    return any(command[:count] == words for command in commands)
+def _without_paths(rules: list[Rule]) -> list[Rule]:
+    return [rule for rule in rules if rule.path is None]
 
 
 def _may_lead_elsewhere(folder: str) -> bool:

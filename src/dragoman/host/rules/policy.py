@@ -22,7 +22,7 @@ from dragoman.data_directory import data_directory
 from dragoman.errors import ConfigError
 from dragoman.host.commands.plain_command import is_quotable
 from dragoman.host.rules.access import OPERATIONS, Access, Operation, Sighting
-from dragoman.host.rules.line_steps import Look, RuleIndex, Steps, by_letters
+from dragoman.host.rules.line_steps import Look, Steps, by_letters
 from dragoman.host.rules.project_file import in_force, remark
 from dragoman.host.rules.rule import (
     YOUR_ANSWER,
@@ -35,7 +35,8 @@ from dragoman.host.rules.rule import (
     mismatch,
     out_of_force,
 )
-from dragoman.host.workspace.reach import Reach, by_real_names
+from dragoman.host.rules.rule_index import RuleIndex
+from dragoman.host.workspace.reach import Reach, by_real_names, names_of
 from dragoman.host.workspace.roots import Workspace
 
 __all__ = [
@@ -140,7 +141,7 @@ class _Judge:
         steps = Steps(access, self._look)
         rules = steps.worth_a_look(index) if self._brief else index.rules
         considered = tuple(Considered(rule, self._mismatch(rule, access)) for rule in rules)
-        decision = _decide(access, [each.rule for each in considered if each.matched])
+        decision = _decide(access, [each.rule for each in considered if each.mismatch is None])
         if decision.effect == "deny" or not steps.tell_more:
             return Explanation(decision, considered)
         return self._stepwise(Explanation(decision, considered), steps)
@@ -159,8 +160,7 @@ class _Judge:
         strict = self._strict(whole, steps)
         if not strict.decision.unruled or not steps.are_all:
             return strict
-        allowing = (each.rule for each in strict.considered if each.rule.effect == "allow")
-        rules = [rule for rule in allowing if "execute" in covered(rule)]
+        rules = [each.rule for each in strict.considered if each.rule.effect == "allow"]
         found = [self._allowing(each, rules) for each in steps.commands]
         files = [self._matching(each, strict.considered) for each in steps.files]
         by_files = [_decide(each, some) for each, some in zip(steps.files, files, strict=True)]
@@ -178,7 +178,7 @@ class _Judge:
         """With what the rules that deny or ask say about a step."""
 
         def found(each: Considered) -> Access | None:
-            if each.matched or each.rule.effect == "allow":
+            if each.rule.effect == "allow" or each.matched:
                 return None
             told = (
                 step
@@ -201,15 +201,11 @@ class _Judge:
 
     def _allowing(self, layers: Sequence[Access], rules: Sequence[Rule]) -> Rule | None:
         """A rule that covers the command, as it is written or behind its wrappers."""
-        return next(
-            (
-                rule
-                for rule in rules
-                for layer in layers
-                if _may_cover(rule, layer) and mismatch(rule, layer, self._moment) is None
-            ),
-            None,
-        )
+        for rule in rules:
+            for layer in layers:
+                if _may_cover(rule, layer) and mismatch(rule, layer, self._moment) is None:
+                    return rule
+        return None
 
     def _matching(self, access: Access, considered: Sequence[Considered]) -> list[Rule]:
         rules = (each.rule for each in considered)
@@ -222,19 +218,19 @@ _ONLY_A_PART = "it allows only a part of it"
 def _marked(
     considered: Sequence[Considered], rules: Sequence[Rule], why: str | None
 ) -> tuple[Considered, ...]:
+    marked = set(map(id, rules))
     return tuple(
-        Considered(each.rule, why)
-        if not each.matched and any(each.rule is rule for rule in rules)
-        else each
+        Considered(each.rule, why) if id(each.rule) in marked and not each.matched else each
         for each in considered
     )
 
 
 def _may_cover(rule: Rule, step: Access) -> bool:
     """The first words of a command say little about a word that holds a metacharacter."""
-    if rule.argv_prefix is None:
-        return True
-    return all(map(is_quotable, step.commands[0]))
+    prefix, words = rule.argv_prefix, step.commands[0]
+    if prefix is None:
+        return rule.argv in (None, words)
+    return words[: len(prefix)] == prefix and all(map(is_quotable, words))
 
 
 def _named(step: Access) -> str:
@@ -352,21 +348,24 @@ def _is_blanket(rule: Rule, operation: Operation) -> bool:
 def on_disk(access: Access) -> Look:
     """Only for what is written does it matter which protected names lead there. Our own data is
     nowhere, as for files that are asked of us."""
-
-    @functools.cache  # for one decision
-    def ours() -> str:
-        return os.path.realpath(data_directory())
-
-    @functools.cache
-    def reach(writing: bool) -> Reach:
-        return Reach((*access.roots, os.path.expanduser("~")) if writing else ())
+    reach: list[Reach] = []
 
     def look(path: str, writing: bool) -> Sighting | None:
-        seen = reach(writing).look(path)
-        is_ours = seen is not None and f"{seen.path}/".startswith(f"{ours()}/")
-        return None if is_ours else seen
+        if writing and not reach:
+            reach.append(Reach((*access.roots, os.path.expanduser("~"))))
+        seen = reach[0].look(path) if writing else names_of(path)
+        ours = f"{_our_data(*map(os.environ.get, _PLACED_BY))}/"
+        return None if seen is not None and f"{seen.path}/".startswith(ours) else seen
 
     return look
+
+
+_PLACED_BY = ("DRAGOMAN_HOME", "XDG_DATA_HOME", "HOME")
+
+
+@functools.lru_cache(maxsize=1)  # it does not move while this process uses it
+def _our_data(*_placed_by: str | None) -> str:
+    return os.path.realpath(data_directory())
 
 
 logger = logging.getLogger("dragoman.host")
@@ -450,8 +449,8 @@ class Policy:
 
     def decide(self, access: Access, workspace: Workspace) -> PolicyDecision:
         rules = self._rules_for(workspace)
-        if not self._index.is_of(rules):
-            self._index = RuleIndex(rules)
+        if not self._index.is_of(rules, workspace.cwd):
+            self._index = RuleIndex(rules, workspace.cwd)
         decision = decide(
             access,
             self._index,

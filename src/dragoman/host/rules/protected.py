@@ -440,7 +440,7 @@ def protection(path: str) -> str | None:
     """Why writing this path always asks, as the end of a sentence; None for an ordinary file."""
     if len(path) > LONGEST_PATH or path.count("/") > MOST_COMPONENTS:
         return "its name is longer than a file system allows"
-    return _tree().search([_folded(part) for part in path.split("/") if part])
+    return _tree().search([folded(part) for part in path.split("/") if part])
 
 
 def usual_places() -> Iterator[str]:
@@ -510,7 +510,8 @@ def _tree() -> _Node:
     return tree
 
 
-def _folded(component: str) -> str:
+def folded(component: str) -> str:
+    """A name as the most forgiving file system would compare it."""
     if not component.isascii():
         component = unicodedata.normalize("NFKC", "".join(filter(_is_seen, component)))
     return component.casefold().rstrip(". ")

@@ -7,8 +7,8 @@ on it. Knows nothing of what follows when several rules match.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -19,7 +19,6 @@ from dragoman.host.rules.globs import matches_name, matches_path
 
 Effect: TypeAlias = Literal["allow", "ask", "deny"]
 Scope: TypeAlias = Literal["once", "session", "project", "user"]
-T = TypeVar("T")
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -189,7 +188,7 @@ def _other_path(rule: Rule, access: Access) -> str | None:
     if glob is None:
         return None
     names = access.paths if rule.effect == "allow" else (*access.paths, *access.aliases)
-    fits = _enough(rule, names, lambda path: matches_path(glob, path, access.roots))
+    fits = _enough(rule, (matches_path(glob, path, access.roots) for path in names))
     return None if fits else f"the path does not match {glob}"
 
 
@@ -198,7 +197,8 @@ def _other_command(rule: Rule, access: Access) -> str | None:
         return None
     if access.env:
         return "it names a plain command, but the request sets environment variables"
-    if _enough(rule, access.commands, lambda each: _matches_words(rule, each, access.claimed)):
+    words = (_matches_words(rule, each, access.claimed) for each in access.commands)
+    if _enough(rule, words):
         return None
     if any(isinstance(each, str) and plain_words(each) is None for each in access.commands):
         return "it names a plain command, but this is a shell command line"
@@ -233,7 +233,7 @@ def _other_host(rule: Rule, access: Access) -> str | None:
     if rule.host is None:
         return None
     glob = rule.host.lower()
-    fits = _enough(rule, access.hosts, lambda host: matches_name(glob, host.lower()))
+    fits = _enough(rule, (matches_name(glob, host.lower()) for host in access.hosts))
     return None if fits else f"the host does not match {rule.host}"
 
 
@@ -286,9 +286,9 @@ _CHECKS = (
 )
 
 
-def _enough(rule: Rule, items: Iterable[T], fits: Callable[[T], bool]) -> bool:
+def _enough(rule: Rule, fits: Iterable[bool]) -> bool:
     """An allow has to fit everything that is named, a deny or an ask only something."""
-    results = [fits(item) for item in items]
+    results = list(fits)
     return bool(results) and (all(results) if rule.effect == "allow" else any(results))
 
 

@@ -7,18 +7,21 @@ is opened; the jail handles that.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
+from itertools import islice
+from typing import TypeAlias
 
 import msgspec
 
 from dragoman.host.rules.access import Sighting, normalise
 from dragoman.host.rules.globs import escape, literal_beginning
-from dragoman.host.rules.protected import usual_places
+from dragoman.host.rules.protected import folded, usual_places
 from dragoman.host.rules.rule import Rule
 from dragoman.host.workspace.jail import Resolved, resolve
 
@@ -26,7 +29,10 @@ from dragoman.host.workspace.jail import Resolved, resolve
 _GIT = frozenset(
     ("head", "objects", "refs", "commondir", "config", "config.worktree", "hooks", "info")
 )
-
+MOST_LISTED = 256
+_FEW = 8
+_Names: TypeAlias = dict[str, "_Names"]
+"""Protected names, each with those in it."""
 
 _being_written: Counter[str] = Counter()
 """Paths that this process is writing and whose names mean something to git: each counts as if it
@@ -60,12 +66,8 @@ class Reach:
 
     def look(self, path: str) -> Sighting | None:
         """None for a path that cannot be followed to its end."""
-        met: list[str] = []
-        try:
-            real = resolve(path, met)
-        except (OSError, ValueError):
-            return None
-        return self.sighting(path, real, met)
+        seen = names_of(path)
+        return None if seen is None else Sighting(seen.path, seen.aliases, self._hazard(seen.path))
 
     def sighting(self, path: str, real: Resolved, met: Sequence[str]) -> Sighting:
         """The same for a path that was resolved before, over these links."""
@@ -89,18 +91,25 @@ class Reach:
         """Where protected names lead that are links, or lie behind one."""
         found: dict[str, str] = {}
         for home in dict.fromkeys(self._homes):
-            for name in _present(home):
-                try:
-                    real = resolve(name)
-                except (OSError, ValueError):
-                    continue
-                if real != name:
-                    found.setdefault(real, name)
+            for name in _linked_places("" if home == "/" else home, "", _place_names()):
+                with suppress(OSError, ValueError):
+                    found.setdefault(resolve(name), name)
         return found
+
+
+def names_of(path: str) -> Sighting | None:
+    """The same for what is not written."""
+    met: list[str] = []
+    try:
+        return named(path, resolve(path, met), met)
+    except (OSError, ValueError):
+        return None
 
 
 def named(path: str, real: Resolved, met: Sequence[str]) -> Sighting:
     """By its names alone, which is all that counts for reading it or running something in it."""
+    if not met and path == real:
+        return Sighting(real)
     names = dict.fromkeys(map(normalise, (path, *met)))
     names.pop(str(real), None)
     return Sighting(real, tuple(names))
@@ -131,18 +140,46 @@ def _real_globs(glob: str, roots: Sequence[str]) -> Iterator[str]:
             yield f"{escape(real.rstrip('/'))}/{rest}"
 
 
-def _present(home: str) -> Iterator[str]:
-    """The protected names that are there; most are not, nor is the folder they would be in."""
-    top = "" if home == "/" else home
-    missing: set[str] = set()
+def _linked_places(top: str, below: str, names: _Names) -> Iterator[str]:
+    """The protected names that are links, or lie behind one."""
+    for name, is_link in _entries(f"{top}/{below}", names):
+        place = f"{below}{name}"
+        if is_link:
+            places = (p for p in usual_places() if f"{p}/".startswith(f"{place}/"))
+            yield from (path for p in places if os.path.lexists(path := f"{top}/{p}"))
+        elif names[name]:
+            yield from _linked_places(top, f"{place}/", names[name])
+
+
+def _entries(folder: str, names: _Names) -> list[tuple[str, bool]]:
+    """Those of the names that are in the folder, and whether they are links. Each name is tried if
+    there are few, or if the folder is too large to be listed, or may not be."""
+    entries = _listed(folder) if len(names) > _FEW else None
+    if entries is None:
+        return [(name, os.path.islink(f"{folder}{name}")) for name in names]
+    found = ((folded(entry.name), entry) for entry in entries)
+    return [(name, entry.is_symlink()) for name, entry in found if name in names]
+
+
+def _listed(folder: str) -> list[os.DirEntry[str]] | None:
+    try:
+        with os.scandir(folder) as listed:
+            entries = list(islice(listed, MOST_LISTED + 1))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError:
+        return None
+    return entries if len(entries) <= MOST_LISTED else None
+
+
+@functools.cache
+def _place_names() -> _Names:
+    tree: _Names = {}
     for place in usual_places():
-        first = place.partition("/")[0]
-        if first in missing:
-            continue
-        if not os.path.lexists(f"{top}/{first}"):
-            missing.add(first)
-        elif place == first or os.path.lexists(f"{top}/{place}"):
-            yield f"{top}/{place}"
+        at = tree
+        for name in place.split("/"):
+            at = at.setdefault(name, {})
+    return tree
 
 
 def _repository(real: str) -> str | None:
