@@ -41,8 +41,8 @@ FLAGS = """
 ## Flags
 
 Each tested agent was asked to write a file and to run a command, with the flag and without it, with
-nobody to ask. Where it says "unasked", the agent was also seen to act without asking: no flag and
-no rule stops what an agent does by itself. Goose was tested in its mode `approve`, Qwen Code in
+nobody to ask. "Without asking" means that the agent was seen to act by itself, which no flag and
+no rule stops. Goose was tested in its mode `approve`, Qwen Code in
 its mode `default`, OpenCode with `permission` set to `ask`.
 
 | agent | with `--write` | without | with `--exec` | without |
@@ -65,7 +65,7 @@ def _row(agent: KnownAgent) -> str:
 
 def _flags(agent: KnownAgent) -> str:
     refused = [
-        f"refused; unasked {when}" if when else "refused"
+        f"refused; without asking {when}" if when else "refused"
         for when in (agent.writes_unasked, agent.runs_unasked)
     ]
     return f"| {agent.title} | writes | {refused[0]} | runs | {refused[1]} |\n"

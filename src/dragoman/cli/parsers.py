@@ -92,7 +92,7 @@ commands:
 examples:
   dragoman "fix the failing test"             one turn with the default agent
   dragoman -a gemini --write "add a README"   let it write in this directory
-  git diff | dragoman -o simple > review.md   from standard input, to a file
+  git diff | dragoman "review this"           add piped input to the prompt
   dragoman --list-modes --list-commands       list what the agent offers
   dragoman --session fix "now test it"        continue the session named fix
   dragoman chat                               talk interactively

@@ -245,7 +245,7 @@ class Client:
     @property
     def pending(self) -> list[ElicitationRequest]:
         """What the agent asks outside any session, while it signs in or opens one. `questions` says
-        whether they wait for `answer_elicitation`; by default, they do once this was read."""
+        whether they wait for `answer_elicitation`; by default, once this has been read."""
         if self._outside.attended is None:
             self._outside.attended = True
         return list(self._outside.pending.values())

@@ -156,12 +156,13 @@ class PermissionOption(Fact):
     warning: str | None = None
     """Set if `name` contradicts `kind`, or the answer is unclear."""
     counts_once: bool = False
-    """Whether an "always" answer surely counts once only: the agent cannot keep it either."""
+    """Whether an "always" answer applies only once: neither Dragoman nor the agent can remember
+    it."""
 
 
 class PermissionOffer(Fact):
     """A way to allow more than this once, which Dragoman offers next to the agent's options: answer
-    with its `id`. The agent gets a yes for once; Dragoman's rules decide the next time."""
+    with its `id`. The agent gets a one-time yes; Dragoman's rules decide the next time."""
 
     id: str
     breadth: str
@@ -209,7 +210,7 @@ class PermissionQuestion(msgspec.Struct, omit_defaults=True, rename="camel"):
     danger: str | None = None
     """Why to think twice about the command."""
     same_as: str | None = None
-    """The request that asks for the same and waits already; the answer to it answers this one."""
+    """An identical request that is already waiting; its answer answers this one too."""
 
     def as_kind(self, kind: type[Asking], **changes: Any) -> Asking:
         """The same question as a struct of another kind, with its own fields in `changes`."""
@@ -255,8 +256,8 @@ class TurnTerms(Fact):
     """What came with the prompt of a turn from another process, and holds for that turn alone, in
     addition to the rules of the process that runs the session.
 
-    `by` is the process that sent it, `options` what was typed there, and `home` its machine where a
-    store has several. `on_ask` says what becomes of requests that no rule decides: `reject` refuses
+    `by` is the sending process, `options` its command-line options, `home` its machine if several
+    share the store. `on_ask` says what happens to requests that no rule decides: `reject` refuses
     them, `wait` lets them wait for an answer from any window.
     """
 

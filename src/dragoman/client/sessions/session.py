@@ -349,7 +349,7 @@ class Session:
     async def answer(self, request_id: str, option_id: str | None, confirmed: bool = False) -> None:
         """Answer a permission request with one of its options or offers, or refuse it with None;
         the first answer wins. Raises KeyError if the request is unknown or settled, ValueError for
-        an option it does not have, or an offer to be `confirmed` that is not."""
+        an option that it does not have, or for an offer that requires `confirmed` without it."""
         self.gate.consent.answer(request_id, option_id, confirmed=confirmed)
 
     async def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:

@@ -71,7 +71,7 @@ class Offers:
         return self._rules(answer, "this", scope, confirmed=False)
 
     def offer(self, options: Sequence[PermissionOption]) -> list[PermissionOffer]:
-        """All that can be offered next to these options. The agent gets a yes for once, since the
+        """All that can be offered next to these options. The agent gets a one-time yes, since the
         rules decide the next time; where it takes no such answer, there is nothing to offer."""
         once = choose_option(plain_options(options), "allow", names_action=self._access.action)
         if once is not None:

@@ -92,7 +92,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
 
     @property
     def place(self) -> Place:
-        """Where the paths are: `inside` only if there are some, and all are."""
+        """Where the paths are: `inside` only if there is at least one, and all are inside."""
         if not self.paths:
             return "unknown"
         return "inside" if all(map(self._is_inside, self.paths)) else "outside"

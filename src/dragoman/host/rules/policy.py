@@ -515,7 +515,7 @@ class Policy:
             self._stored.add(rule)
 
     def lend(self, rules: Sequence[Rule], workspace: Workspace) -> None:
-        """Rules for the turn of a session that begins; those of the turn before no longer count."""
+        """Set the rules for the next turn of a session; they replace those of the turn before."""
         others = [each for each in self._lent if each[0] is not workspace]
         self._lent = [*others, (workspace, rules)] if rules else others
 

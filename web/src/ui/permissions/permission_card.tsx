@@ -88,7 +88,7 @@ export function PermissionCard({ session, pending, cwd, place, alike = [] }: Pro
   )
 }
 
-/** A rule for the project is made once: the other sessions get a yes for once with it. */
+/** A rule for the project is made once: the other sessions get a one-time yes with it. */
 function forOthers({ id, scope }: PermissionOffer, answers: Answer[]): string {
   const once = scope === 'session' ? undefined : answers.find(({ kind, warns }) => kind === 'allow_once' && !warns)
   return once?.id ?? id

@@ -21,7 +21,7 @@ _EXAMPLES = """\
   dragoman policy explain --exit-code -- make deploy && make deploy
   dragoman policy explain --recording recording.jsonl --policy rules.json
 
-This command does not access the paths or run the command."""
+Nothing is opened or executed."""
 
 _ADDING = """\
   dragoman policy add --allow --operation write --path 'src/**'
@@ -148,7 +148,7 @@ def _add_add(actions: Actions) -> None:
 def _add_test(actions: Actions) -> None:
     parser = actions.add(
         "test",
-        "check what files of rules decide about a table of cases",
+        "check that policy files decide each case in a file as expected",
         _TESTING,
         module="cases",
     )

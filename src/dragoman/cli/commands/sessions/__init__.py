@@ -183,6 +183,7 @@ def _add_answer(actions: Actions) -> None:
         "  dragoman sessions answer s-1f3a                  list its questions\n"
         "  dragoman sessions answer s-1f3a allow_once       by the option's id or kind\n"
         "  dragoman sessions answer s-1f3a remember:program:project\n"
+        "                                                   this program in this project\n"
         "  dragoman sessions answer s-1f3a accept name=Ada  fill in a form\n"
         "  dragoman sessions answer s-1f3a decline          decline to fill it in",
     )
@@ -201,7 +202,9 @@ def _add_answer(actions: Actions) -> None:
     )
     answer.add_argument("--request", metavar="ID", help="question to answer (default: the first)")
     answer.add_argument(
-        "--confirm", action="store_true", help="allow a dangerous command from now on"
+        "--confirm",
+        action="store_true",
+        help="confirm an answer that allows a dangerous command from now on",
     )
     add_json_option(answer.add_argument)
 
