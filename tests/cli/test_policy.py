@@ -83,7 +83,7 @@ def test_the_list_says_which_rules_count_on_another_host_only(dragoman: Dragoman
     words = ("policy", "list", "--store", address)
     assert dragoman(*words).lines[::2] == [
         "aa11  allow writing files /x/** in this project (/x); applies only on the host far",
-        "bb22  refuse writing",
+        "bb22  refuse writing any file",
     ]
     listed = json.loads(dragoman(*words, "--json").out)
     assert [(each["here"], each["host"]) for each in listed] == [(False, "far"), (True, None)]

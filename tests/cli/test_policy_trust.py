@@ -26,7 +26,7 @@ def test_a_person_trusts_a_file_once(dragoman: Dragoman) -> None:
     with on_screen(
         [str(COMMAND), "policy", "trust"], env=dragoman.env, cwd=dragoman.workspace
     ) as screen:
-        screen.wait_for("+ allow writing in this project")
+        screen.wait_for("+ allow writing any file in this project")
         screen.wait_for("[y/N]")
         screen.enter("y")
         screen.wait_for("trusted 1 rule")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import combinations, product
 from typing import Any
 
 import msgspec
@@ -343,8 +344,59 @@ def test_a_remembered_answer_decides_the_same_request_and_no_other(
             "allow calling the tool t⟨U+202E⟩ once",
         ),
         (Rule(effect="allow", operation="other"), "allow other requests"),
-        (Rule(effect="ask", operation="read"), "ask before reading"),
+        (Rule(effect="ask", operation="read"), "ask before reading any file"),
+        (Rule(effect="allow", operation="write"), "allow writing any file"),
+        (Rule(effect="allow", operation="execute"), "allow running any command"),
+        (
+            Rule(effect="allow", operation="execute", cwd="/ws/**", scope="project"),
+            "allow running any command in /ws and below in this project",
+        ),
+        (
+            Rule(effect="deny", operation="execute", cwd="/**"),
+            "refuse running any command in / and below",
+        ),
+        (Rule(effect="deny", cwd="sub"), "refuse running any command in the folder sub"),
+        (
+            Rule(effect="allow", argv=("ls",), cwd="."),
+            "allow running exactly ls in the workspace folder itself",
+        ),
+        (Rule(effect="deny", argv_prefix=("git",)), "refuse running commands that begin with git"),
+        (Rule(effect="deny", path="keys/**"), "refuse reading or writing files keys/**"),
+        (Rule(effect="allow", operation="fetch"), "allow fetching from any host"),
+        (Rule(effect="ask", operation="mcp"), "ask before calling any tool"),
+        (Rule(effect="ask", tool="t*"), "ask before calling the tool t*"),
+        (
+            Rule(effect="ask", operation="mcp", tool="t", host="h"),
+            "ask before calling the tool t from h",
+        ),
+        (Rule(effect="deny", host="*.x.org"), "refuse everything from *.x.org"),
+        (
+            Rule(effect="deny", operation="other", path="a", host="h"),
+            "refuse other requests naming files a and h",
+        ),
+        (
+            Rule(effect="deny", operation="execute", path="a"),
+            "refuse running any command naming files a",
+        ),
+        (
+            Rule(effect="deny", operation="write", argv=("ls",)),
+            "refuse writing any file naming exactly ls",
+        ),
     ],
 )
 def test_a_rule_is_described_in_words(rule: Rule, words: str) -> None:
     assert describe(rule) == words
+
+
+def test_every_rule_says_what_it_is_about_and_names_each_condition() -> None:
+    conditions = {"path": "p", "argv": ("a",), "host": "h", "tool": "t", "cwd": "c"}
+    chosen = [each for n in range(4) for each in combinations(conditions, n)]
+    for operation, names in product((None, *OPERATIONS), chosen):
+        some: dict[str, Any] = {name: conditions[name] for name in names}
+        words = describe(Rule(effect="allow", operation=operation, **some)).split()
+        assert words[0] == "allow"
+        assert words[1] in ("reading", "writing", "running", "fetching", "calling", "other") or (
+            words[1] == "everything"
+        )
+        assert words[2:3] != ["in"], words
+        assert {name[0] for name in names} <= set(words), words

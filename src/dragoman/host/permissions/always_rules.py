@@ -19,7 +19,7 @@ import msgspec
 from dragoman.host.commands.danger import danger_of
 from dragoman.host.commands.plain_command import is_shell, plain_words
 from dragoman.host.commands.programs import is_found_by_path, program_of
-from dragoman.host.rules.access import Access, Operation
+from dragoman.host.rules.access import Access
 from dragoman.host.rules.globs import escape, is_within
 from dragoman.host.rules.line_steps import Steps, by_letters
 from dragoman.host.rules.policy import PolicyDecision
@@ -135,9 +135,7 @@ def always_rules(
 
 def describe(rule: Rule) -> str:
     """What a rule does, in words for people."""
-    operation = _OPERATIONS[rule.operation] if rule.operation else "everything"
-    words = (_EFFECTS[rule.effect], operation, *_conditions(rule), _SCOPES[rule.scope])
-    return reveal(" ".join(filter(None, words)))
+    return describe_as(rule, " ".join(filter(None, (*_deed(rule), _where(rule)))))
 
 
 def describe_as(rule: Rule, subject: str) -> str:
@@ -322,14 +320,6 @@ def _files_of(found: Steps) -> list[Rule]:
 
 
 _EFFECTS: dict[Effect, str] = {"allow": "allow", "ask": "ask before", "deny": "refuse"}
-_OPERATIONS: dict[Operation, str] = {
-    "read": "reading",
-    "write": "writing",
-    "execute": "running",
-    "fetch": "fetching",
-    "mcp": "calling",
-    "other": "other requests",
-}
 _SCOPES: dict[Scope, str] = {
     "once": "once",
     "session": "in this session",
@@ -338,18 +328,65 @@ _SCOPES: dict[Scope, str] = {
 }
 
 
-def _conditions(rule: Rule) -> Iterator[str]:
+def _deed(rule: Rule) -> Iterator[str]:
+    """What is done, to what, and what else the request has to name."""
+    named = dict(_named(rule))
+    match rule.operation or _implied(named):
+        case "read" | "write" | "read or write" as operation:
+            yield _DOING[operation]
+            yield named.pop("files", "any file")
+        case "execute":
+            yield "running"
+            yield named.pop("command", "any command")
+        case "fetch":
+            yield f"fetching from {named.pop('host', 'any host')}"
+        case "mcp":
+            yield "calling"
+            yield named.pop("tool", "any tool")
+            yield f"from {named.pop('host')}" if "host" in named else ""
+        case "other":
+            yield "other requests"
+        case "everything":
+            yield "everything"
+            yield f"from {named.pop('host')}" if "host" in named else ""
+    yield f"naming {' and '.join(named.values())}" if named else ""
+
+
+_DOING = {"read": "reading", "write": "writing", "read or write": "reading or writing"}
+
+
+def _named(rule: Rule) -> Iterator[tuple[str, str]]:
     if rule.path is not None:
-        yield f"files {rule.path}"
+        yield "files", f"files {rule.path}"
     if rule.argv is not None:
-        yield f"exactly {shlex.join(rule.argv)}"
-    if rule.argv_prefix is not None:
-        yield f"commands that begin with {shlex.join(rule.argv_prefix)}"
-    if (where := folder(rule)) is not None:
-        yield f"in {where[:-3]} and below" if where.endswith("/**") else f"in the folder {where}"
+        yield "command", f"exactly {shlex.join(rule.argv)}"
+    elif rule.argv_prefix is not None:
+        yield "command", f"commands that begin with {shlex.join(rule.argv_prefix)}"
+    elif rule.cwd is not None and rule.operation is None:
+        yield "command", "any command"
     if rule.host is not None:
-        yield f"from {rule.host}"
+        yield "host", rule.host
     if rule.tool is not None:
-        yield f"the tool {rule.tool}"
-    if rule.agent is not None:
-        yield f"for {rule.agent}"
+        yield "tool", f"the tool {rule.tool}"
+
+
+def _implied(
+    named: dict[str, str],
+) -> Literal["execute", "read or write", "mcp", "everything"]:
+    """What a rule without an operation is about."""
+    if "command" in named:
+        return "execute"
+    if "files" in named:
+        return "read or write"
+    return "mcp" if "tool" in named else "everything"
+
+
+def _where(rule: Rule) -> str:
+    where = folder(rule)
+    if where is None:
+        return ""
+    if where == ".":
+        return "in the workspace folder itself"
+    if where.endswith("/**"):
+        return f"in {where[:-3] or '/'} and below"
+    return f"in the folder {where}"
