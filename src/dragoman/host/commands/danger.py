@@ -34,6 +34,9 @@ _PUBLISHES = "publishes something that others can fetch"
 _DEPLOYS = "changes systems outside this machine"
 _DATABASE = "deletes a database or its data"
 _SECRETS = "reads credentials"
+_RULES = "changes what agents may do, which is for a person to say"
+_ANSWERS = "answers a question that was put to a person"
+_OUR_RULES = ("policy add", "policy remove", "policy revoke", "policy trust")
 
 _TABLE = (
     _Danger(_DELETES, "rm", having=r"-[a-zA-Z]*[rR][a-zA-Z]*|--r.*"),
@@ -82,6 +85,13 @@ _TABLE = (
     _Danger(_DATABASE, "rails rake bin/rails", "db:drop|db:reset|db:schema:load"),
     _Danger(_DATABASE, "prisma", "migrate reset|db push"),
     _Danger(_DATABASE, "python[0-9.]* manage.py django-admin", "flush|manage.py flush|sqlflush"),
+    _Danger(_RULES, "dragoman", "|".join(_OUR_RULES)),
+    _Danger(
+        _RULES,
+        "python[0-9.]* uv uvx pipx",
+        "|".join(f"{start}dragoman {verb}" for start in ("", "run ") for verb in _OUR_RULES),
+    ),
+    _Danger(_ANSWERS, "dragoman", "sessions answer"),
     _Danger("runs as another user", "sudo doas su pkexec runuser run0"),
     _Danger(_SECRETS, "gh", "auth token"),
     _Danger(_SECRETS, "aws", "configure|sts"),
@@ -146,6 +156,8 @@ _WORDINGS = (
     _Wording("deletes everything it finds", r"(?:find|xargs)\s", r"\s(?:-delete|rm)\b"),
     _Wording("writes over a file or a disk", r"mkfs|dd\s", r"\bof=|\."),
     _Wording("runs a command on another machine", r"ssh\s"),
+    _Wording(_RULES, r"dragoman\s+policy\s+(?:add|remove|revoke|trust)"),
+    _Wording(_ANSWERS, r"dragoman\s+sessions\s+answer"),
 )
 
 
@@ -252,7 +264,7 @@ def _with_verb(argv: Argv, reason: str) -> str:
 
 def _is_one(row: _Danger, argv: Argv) -> bool:
     if row.verbs:
-        words = " ".join((*_plain(argv)[:3], ""))
+        words = " ".join((*_plain(argv)[:4], ""))
         if not any(words.startswith(f"{verb} ") for verb in row.verbs.split("|")):
             return False
     if not row.having:
