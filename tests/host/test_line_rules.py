@@ -210,6 +210,40 @@ def test_where_a_line_goes_counts_for_a_rule_with_a_folder() -> None:
     assert effect(asked("cd src && rm x; rm y"), anything) == "ask"
 
 
+@pytest.mark.parametrize("strict", ["deny", "ask"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("git", "push"),
+        ("git push",),
+        ("cd src && git push; ls",),
+        ("bash", "-c", "git push"),
+        ("sudo", "git", "push"),
+        ("git push $x",),
+    ],
+)
+def test_variables_do_not_take_a_command_from_a_rule_that_denies_or_asks(
+    strict: Effect, words: tuple[str, ...]
+) -> None:
+    """The rule does not match, and so does not refuse it. But nothing else allows it either."""
+    first = rule("git push …", strict)
+    wide = (
+        flag_rules(execute=True),
+        flag_rules(yolo=True),
+        (Rule(effect="allow", operation="execute", cwd="**"),),
+    )
+    for allowing in wide:
+        assert effect(asked(*words), first, *allowing) == strict
+        assert effect(asked(*words, env=True), *allowing) == "allow"
+        told = explained(asked(*words, env=True), first, *allowing)
+        assert effect(asked(*words, env=True), first, *allowing) == "ask"
+        assert "without its environment variables" in told.decision.reason
+        assert not told.considered[0].matched
+    others = (first, *flag_rules(execute=True))
+    assert effect(asked("git", "status", env=True), *others) == "allow"
+    assert effect(asked("make && git status", env=True), *others) == "allow"
+
+
 def test_a_line_with_an_environment_or_in_doubt_is_not_covered() -> None:
     allow = (rule("ls …"), rule("wc …"))
     assert effect(asked("ls | wc", env=True), *allow) == "ask"

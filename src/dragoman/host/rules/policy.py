@@ -138,6 +138,25 @@ class _Judge:
         if access.parts:
             told = [self.explain(part, index) for part in access.parts]
             return min(told, key=_leniency)
+        whole = self._explain_one(access, index)
+        if access.env and whole.decision.effect == "allow":
+            return self._without_variables(access, index, whole)
+        return whole
+
+    def _without_variables(
+        self, access: Access, index: RuleIndex, whole: Explanation
+    ) -> Explanation:
+        """A rule about a command does not match one that sets variables. What it denies or asks
+        without them is not for another rule to allow: a person is asked."""
+        bare = msgspec.structs.replace(access, env=False)
+        decision = self._explain_one(bare, index).decision
+        if decision.effect == "allow" or decision.rule is None:
+            return whole
+        verb = "denies" if decision.effect == "deny" else "requires asking about"
+        reason = f"{decision.rule.label} {verb} this command without its environment variables"
+        return Explanation(PolicyDecision("ask", reason, decision.rule), whole.considered)
+
+    def _explain_one(self, access: Access, index: RuleIndex) -> Explanation:
         steps = Steps(access, self._look)
         rules = steps.worth_a_look(index) if self._brief else index.rules
         considered = tuple(Considered(rule, self._mismatch(rule, access)) for rule in rules)
