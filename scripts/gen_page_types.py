@@ -55,6 +55,8 @@ ANSWERS: tuple[Struct, ...] = (
         policy_shapes.AddedRule,
         policy_shapes.TriedRule,
         policy_shapes.Verdict,
+        policy_shapes.ProjectRule,
+        policy_shapes.ProjectRuleList,
         ListedAgent,
         server_shapes.AgentSessionShape,
     ),

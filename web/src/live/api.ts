@@ -3,7 +3,7 @@
 
 import type {
   Accepted, AddedRule, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape,
-  ListedAgent, Question, RuleList, SignIns, Summary, Upload, Verdict,
+  ListedAgent, ProjectRuleList, Question, RuleList, SignIns, Summary, Upload, Verdict,
 } from '../core/generated/answers'
 import type { Json } from '../core/generated/content'
 import type { Event } from '../core/generated/events'
@@ -11,7 +11,7 @@ import { token } from './token'
 
 export type {
   Accepted, AgentSessionShape, CostAmount as Amount, DoctorReport, FileChange, FileChanges, FrameShape as RawFrame,
-  HitShape as SearchHit, ListedAgent as AgentInfo, Question as AgentQuestion, RuleShape as Policy, SignIn as SignInMethod,
+  HitShape as SearchHit, ListedAgent as AgentInfo, ProjectRuleList, Question as AgentQuestion, RuleShape as Policy, SignIn as SignInMethod,
   SignIns, Status, Summary, Upload, Verdict,
 } from '../core/generated/answers'
 
@@ -158,6 +158,10 @@ export const policies = {
   revoke: (id: string) => call<unknown>('DELETE', `/api/policies${query({ id })}`),
   add: (rule: NewRule) => call<AddedRule>('POST', '/api/policies', rule),
   explain: (request: TrialBody) => call<Verdict>('POST', '/api/policies/explain', request),
+  ofProject: (folder: string) => call<ProjectRuleList>('GET', `/api/policies/project${query({ folder })}`),
+  /** Fails with `conflict` if the file is no longer the one of this digest. */
+  trust: (folder: string, digest: string) => call<ProjectRuleList>('POST', '/api/policies/project', { folder, digest }),
+  distrust: (folder: string) => call<ProjectRuleList>('DELETE', `/api/policies/project${query({ folder })}`),
 }
 
 /** Puts a file on the server; a prompt names it as `{type: "upload", uri}`. */

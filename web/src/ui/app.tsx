@@ -53,7 +53,7 @@ function Screen({ route }: { route: Route }) {
       return route.replay ? <Replay key={route.id} id={route.id} /> : <SessionScreen key={route.id} id={route.id} entry={route.entry} />
     case 'inbox': return <Inbox />
     case 'agents': return <Agents />
-    case 'policies': return <Policies />
+    case 'policies': return <Policies folder={route.folder} />
     case 'grid': return <Grid />
     case 'search': return <Search query={route.query} />
     case 'home': return <Home />

@@ -8,7 +8,8 @@ rules no longer allow anything; what they deny or ask stays until the new conten
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -21,6 +22,8 @@ NAME = ".dragoman/policy.toml"
 MOST_BYTES = 256 << 10
 _TRUST = "look at it, then run `dragoman policy trust`"
 
+Standing: TypeAlias = Literal["none", "untrusted", "changed", "gone", "broken", "trusted"]
+
 
 class ProjectFile(msgspec.Struct, frozen=True):
     """The file of a project as it is now."""
@@ -31,10 +34,11 @@ class ProjectFile(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """Of its path and content: the same file elsewhere is another one."""
+        """Of its path and content: the same file elsewhere is another one. Long enough that nobody
+        finds two files that have the same."""
         from hashlib import sha256  # few projects have such a file
 
-        return sha256(self.path.encode() + b"\0" + self.content).hexdigest()[:24]
+        return sha256(self.path.encode() + b"\0" + self.content).hexdigest()[:40]
 
     def rules(self) -> tuple[Rule, ...]:
         """As they are stored once they are trusted. Raises ConfigError."""
@@ -97,20 +101,109 @@ def _digest(project: str) -> str | None:
     return None if file is None else file.digest
 
 
-def remark(rules: Iterable[Rule], project: str) -> str | None:
-    """What a person should know about the file of a project, in a sentence; None if it is trusted
-    as it is, or there is nothing in it."""
-    known = of_project(rules, project)
-    path = os.path.join(project, NAME)
+class ComparedRule(NamedTuple):
+    """Whether it is `written` in the file as it is now, and was `trusted`."""
+
+    rule: Rule
+    written: bool
+    trusted: bool
+
+
+class ProjectRules(msgspec.Struct, frozen=True):
+    """What a project's file says now, next to what was trusted of it."""
+
+    path: str
+    written: Sequence[Rule] = ()
+    trusted: Sequence[Rule] = ()
+    digest: str | None = None
+    """Of the content that `written` was read from; None without one that can be read."""
+    problem: ConfigError | None = None
+
+    @property
+    def standing(self) -> Standing:
+        if self.problem is not None:
+            return "broken"
+        if self.digest is None:
+            return "gone" if self.trusted else "none"
+        if any(rule.id.startswith(f"{self.digest}-") for rule in self.trusted):
+            return "trusted"
+        if not self.trusted:
+            return "untrusted" if self.written else "trusted"
+        return "changed"
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether exactly what is written is trusted."""
+        same = {rule.id for rule in self.written} == {rule.id for rule in self.trusted}
+        return same and self.problem is None
+
+    def compared(self) -> Iterator[ComparedRule]:
+        """Those of the file in its order, then those that are no longer in it."""
+        now, before = list(map(_content, self.written)), list(map(_content, self.trusted))
+        for rule in self.written:
+            yield ComparedRule(rule, written=True, trusted=_content(rule) in before)
+        for rule in self.trusted:
+            if _content(rule) not in now:
+                yield ComparedRule(rule, written=False, trusted=True)
+
+
+def _content(rule: Rule) -> Rule:
+    return msgspec.structs.replace(rule, id="")
+
+
+def project_rules(stored: Iterable[Rule], project: str) -> ProjectRules:
+    path, trusted = os.path.join(project, NAME), of_project(stored, project)
     try:
         file = read_project_file(project)
         if file is None:
-            strict = any(rule.effect != "allow" for rule in known)
-            return f"{path} is gone; what it denied or asked still applies" if strict else None
-        if any(rule.id.startswith(f"{file.digest}-") for rule in known) or not file.rules():
-            return None
+            return ProjectRules(path, trusted=trusted)
+        return ProjectRules(path, file.rules(), trusted, file.digest)
     except ConfigError as error:
-        return f"no rule of this file applies: {error}"
-    if not known:
-        return f"{path} is not trusted, so its rules do not apply: {_TRUST}"
-    return f"{path} has changed since you trusted it, and allows nothing until then: {_TRUST}"
+        return ProjectRules(path, trusted=trusted, problem=error)
+
+
+class Trusting(Protocol):
+    """Where trusted rules are kept."""
+
+    def add(self, rule: Rule) -> None: ...
+
+    def revoke(self, rule_id: str) -> bool: ...
+
+
+def trust(rules: Trusting, found: ProjectRules) -> None:
+    """Have what is written count, in place of what was trusted before."""
+    known, now = {rule.id for rule in found.trusted}, {rule.id for rule in found.written}
+    # What allows comes last, so that nothing is allowed meanwhile that the file denies.
+    for rule in sorted(found.written, key=_allows):
+        if rule.id not in known:
+            rules.add(rule)
+    for rule in found.trusted:
+        if rule.id not in now:
+            rules.revoke(rule.id)
+
+
+def stop_trusting(rules: Trusting, found: ProjectRules) -> None:
+    for rule in sorted(found.trusted, key=_allows, reverse=True):
+        rules.revoke(rule.id)
+
+
+def _allows(rule: Rule) -> bool:
+    return rule.effect == "allow"
+
+
+def remark(rules: Iterable[Rule], project: str) -> str | None:
+    """What a person should know about the file of a project, in a sentence; None if it is trusted
+    as it is, or there is nothing in it."""
+    found = project_rules(rules, project)
+    match found.standing:
+        case "broken":
+            return f"no rule of this file applies: {found.problem}"
+        case "gone" if not all(map(_allows, found.trusted)):
+            return f"{found.path} is gone; what it denied or asked still applies"
+        case "untrusted":
+            return f"{found.path} is not trusted, so its rules do not apply: {_TRUST}"
+        case "changed":
+            changed = "has changed since you trusted it, and allows nothing until then"
+            return f"{found.path} {changed}: {_TRUST}"
+        case _:
+            return None

@@ -1,4 +1,4 @@
-"""Endpoints for permission rules: list, add, revoke, and try them on a request."""
+"""Endpoints for permission rules: list, add, revoke, try, and trust those of a project."""
 
 from __future__ import annotations
 
@@ -12,19 +12,25 @@ from dragoman.host.permissions.own_rules import doubts, same_rule, words_of, wri
 from dragoman.host.permissions.trial import Trial
 from dragoman.host.rules.access import TOO_LONG, is_too_long
 from dragoman.host.rules.policy import StoredRule
+from dragoman.host.rules.project_file import project_rules, stop_trusting, trust
 from dragoman.host.rules.rule import Rule, RuleFields
 from dragoman.host.workspace.roots import Workspace
+from dragoman.safe_text import reveal
 from dragoman.store.records import utc
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
-from dragoman.web.placement import plain
+from dragoman.web.placement import folder, plain
 from dragoman.web.shapes.policy_shapes import (
     AddedRule,
+    FolderQuery,
     NewRule,
+    ProjectRule,
+    ProjectRuleList,
     RuleList,
     RuleShape,
     TrialBody,
     TriedRule,
+    TrustBody,
     Verdict,
 )
 from dragoman.web.shapes.server_shapes import IdQuery
@@ -147,3 +153,52 @@ def _verdict(server: Server, trial: Trial, workspace: Workspace) -> Verdict:
             for each in explained.explanation.considered
         ],
     )
+
+
+# ── rules kept with a project ─────────────────────────────────────────────────────────────────
+
+
+async def of_project(server: Server, query: FolderQuery) -> ProjectRuleList:
+    return await asyncio.to_thread(_of_project, server, plain(query.folder))
+
+
+def _of_project(server: Server, project: str) -> ProjectRuleList:
+    found = project_rules(server.hub.store.rules.list(), project)
+    return ProjectRuleList(
+        folder=project,
+        path=found.path,
+        standing=found.standing,
+        digest=found.digest,
+        problem=None if found.problem is None else reveal(str(found.problem)),
+        rules=[
+            ProjectRule(
+                effect=rule.effect, sentence=describe(rule), written=written, trusted=trusted
+            )
+            for rule, written, trusted in found.compared()
+        ],
+    )
+
+
+async def trust_project(server: Server, body: TrustBody) -> ProjectRuleList:
+    """Raises Failure, and trusts nothing, if the file is not the one that was shown."""
+    return await asyncio.to_thread(_trusted, server, folder(body.folder), body.digest)
+
+
+def _trusted(server: Server, project: str, digest: str) -> ProjectRuleList:
+    rules = server.hub.store.rules
+    found = project_rules(rules.list(), project)
+    if found.digest != digest:
+        why = found.problem or f"{found.path} is not as it was shown; look at it again"
+        raise RequestFailed(409, "conflict", reveal(f"nothing was trusted: {why}"))
+    trust(rules, found)
+    return _of_project(server, project)
+
+
+async def distrust_project(server: Server, query: FolderQuery) -> ProjectRuleList:
+    return await asyncio.to_thread(_distrusted, server, plain(query.folder))
+
+
+def _distrusted(server: Server, project: str) -> ProjectRuleList:
+    rules = server.hub.store.rules
+    stop_trusting(rules, project_rules(rules.list(), project))
+    return _of_project(server, project)

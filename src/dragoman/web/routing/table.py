@@ -370,6 +370,30 @@ _POLICIES = (
         summary="Revoke a stored rule",
         query=IdQuery,
     ),
+    Route(
+        method="GET",
+        path="/api/policies/project",
+        handler=policies.of_project,
+        summary="The rules kept with a project, and what was trusted of them",
+        query=policy_shapes.FolderQuery,
+        answer=policy_shapes.ProjectRuleList,
+    ),
+    Route(
+        method="POST",
+        path="/api/policies/project",
+        handler=policies.trust_project,
+        summary="Trust the rules kept with a project, as they were shown",
+        body=policy_shapes.TrustBody,
+        answer=policy_shapes.ProjectRuleList,
+    ),
+    Route(
+        method="DELETE",
+        path="/api/policies/project",
+        handler=policies.distrust_project,
+        summary="Stop trusting the rules kept with a project",
+        query=policy_shapes.FolderQuery,
+        answer=policy_shapes.ProjectRuleList,
+    ),
 )
 
 _CHATS = (

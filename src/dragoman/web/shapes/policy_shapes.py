@@ -1,4 +1,4 @@
-"""Types for permission rules over HTTP: listed, added and tried."""
+"""Types for permission rules over HTTP: listed, added, tried and trusted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from dragoman.host.rules.access import MOST_OF_COMMAND, Operation
+from dragoman.host.rules.project_file import Standing
 from dragoman.host.rules.rule import Effect, RuleFields
 from dragoman.web.shapes.server_shapes import Shape
 
@@ -94,3 +95,41 @@ class Verdict(Shape):
     subject: str
     rule: RuleFields | None
     rules: list[TriedRule]
+
+
+class FolderQuery(Shape):
+    """The absolute path of a folder, in a query."""
+
+    folder: Name
+
+
+class TrustBody(Shape, forbid_unknown_fields=True):
+    """Which content of a project's file is trusted: that of the `digest` that came with its
+    rules."""
+
+    folder: Name
+    digest: Name
+
+
+class ProjectRule(Shape):
+    """A rule in words; whether it is `written` in the file, and was `trusted`."""
+
+    effect: Effect
+    sentence: str
+    written: bool
+    trusted: bool
+
+
+class ProjectRuleList(Shape):
+    """The rules kept with a project, in the file at `path`, and what was trusted of them.
+
+    Only while the file is `trusted` do its rules allow anything. One that is `untrusted` does not
+    count at all. One that has `changed`, is `gone` or is `broken` still denies and asks what was
+    trusted of it. `problem` says what is wrong with a broken one."""
+
+    folder: str
+    path: str
+    standing: Standing
+    digest: str | None
+    problem: str | None
+    rules: list[ProjectRule]

@@ -104,6 +104,22 @@ export interface Verdict {
   rules: TriedRule[]
 }
 
+export interface ProjectRule {
+  effect: 'allow' | 'ask' | 'deny'
+  sentence: string
+  written: boolean
+  trusted: boolean
+}
+
+export interface ProjectRuleList {
+  folder: string
+  path: string
+  standing: 'none' | 'untrusted' | 'changed' | 'gone' | 'broken' | 'trusted'
+  digest: string | null
+  problem: string | null
+  rules: ProjectRule[]
+}
+
 export interface ListedAgent {
   name: string
   title: string

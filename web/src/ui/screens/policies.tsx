@@ -1,5 +1,5 @@
-// The rules in force: those that "always" answers created, and those the server was started with;
-// what each allows or forbids, and for whom. And what was decided lately, with the reason.
+// The rules: those that "always" answers created, those the server was started with, and those kept with
+// projects; what each allows or forbids, and for whom. And what was decided lately, with the reason.
 
 import { useEffect, useState } from 'react'
 import type { Event } from '../../core/generated/events'
@@ -18,19 +18,23 @@ import { Plain } from '../common/plain_text'
 import { paths } from '../shell/route'
 import { attempt } from '../shell/shell'
 import { RuleForms } from './policy_forms'
+import { ProjectFiles, outOfForce, useProjects } from './project_rules'
 
-export function Policies() {
+export function Policies({ folder }: { folder: string }) {
   const version = useDecisions()
   const { value, failure, again } = useRefetch('rules', version, policies.list)
   const rules = value?.policies ?? null
   const given = folded(value?.given ?? [])
+  const projects = useProjects(rules ?? [], folder)
   const revoke = async (rule: Policy) => {
-    if ((await attempt(policies.revoke(rule.id))) !== null) again()
+    if ((await attempt(policies.revoke(rule.id))) === null) return
+    again()
+    projects.again()
   }
   return (
     <main className="screen" aria-label="Policies">
       <h1>Policies</h1>
-      <p className="lead">Without a rule, agents may read inside the workspace, and you are asked about everything else. Deny overrides ask, and ask overrides allow. Rules come from your “always” answers, from the form below, and from how the server was started. No rule can stop what an agent does without asking.</p>
+      <p className="lead">Without a rule, agents may read inside the workspace, and you are asked about everything else. Deny overrides ask, and ask overrides allow. Rules come from your “always” answers, from the form below, from files kept with projects, and from how the server was started. No rule can stop what an agent does without asking.</p>
       {rules === null && <p className="quiet">{failure ? <Plain text={failure} /> : 'Looking…'}</p>}
       {rules?.length === 0 && given.length === 0 && <div className="empty big"><Icon name="shield" /><p>No rules yet. When you answer a permission request with “always”, or add a rule below, it appears here and can be revoked.</p></div>}
       {rules !== null && rules.length + given.length > 0 && (
@@ -43,7 +47,7 @@ export function Policies() {
                 <tr key={rule.id}>
                   <td><span className={`effect ${rule.rule.effect}`}>{rule.rule.effect}</span></td>
                   <td><What rule={rule.rule} /></td>
-                  <td><Scope rule={rule.rule} />{!rule.here && <small className="beneath"><Plain text={rule.host === null ? 'not in force: its host is not known' : `only on the host ${rule.host}`} /></small>}</td>
+                  <td><Scope rule={rule.rule} /><Absent rule={rule} file={outOfForce(rule.rule, projects.lists)} /></td>
                   <td title={`made ${moment(rule.createdAt)}${rule.usedAt ? `, used ${moment(rule.usedAt)}` : ''}`}>{madeBy(rule.rule)} <small className="beneath">{rule.usedAt ? `last used ${sinceWords(rule.usedAt)}` : 'never used'}</small></td>
                   <td><button type="button" onClick={() => void revoke(rule)}>Revoke</button></td>
                 </tr>
@@ -52,6 +56,7 @@ export function Policies() {
           </table>
         </div>
       )}
+      <ProjectFiles projects={projects} wanted={folder} changed={again} />
       <RuleForms added={again} />
       <Why version={version} />
     </main>
@@ -128,6 +133,12 @@ function What({ rule }: { rule: Rule }) {
   const { operation, names } = subjectOf(rule)
   if (rule.anywhere && rule.operation === undefined) return <>everything except writes outside the workspace and protected files</>
   return <>{operation} {names.map((name) => <code key={name}>{reveal(name)}</code>)}{rule.anywhere && ' anywhere'}</>
+}
+
+/** Why it does not count here. */
+function Absent({ rule: { here, host }, file }: { rule: Policy; file: string | null }) {
+  const why = here ? file : host === null ? 'not in force: its host is not known' : `only on the host ${host}`
+  return why === null ? null : <small className="beneath"><Plain text={why} /></small>
 }
 
 function Scope({ rule }: { rule: Rule }) {

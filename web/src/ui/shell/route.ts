@@ -3,7 +3,8 @@
 import { useSyncExternalStore } from 'react'
 
 export type Route =
-  | { screen: 'home' | 'inbox' | 'agents' | 'policies' | 'grid' }
+  | { screen: 'home' | 'inbox' | 'agents' | 'grid' }
+  | { screen: 'policies'; folder: string }
   | { screen: 'session'; id: string; entry: number | null; replay: boolean }
   | { screen: 'search'; query: string }
 
@@ -13,7 +14,8 @@ export function parseRoute(hash: string): Route {
     return { screen: 'session', id, entry: what === 'e' && /^\d+$/.test(entry) ? Number(entry) : null, replay: what === 'replay' }
   }
   if (screen === 'search') return { screen, query: id }
-  if (screen === 'inbox' || screen === 'agents' || screen === 'policies' || screen === 'grid') return { screen }
+  if (screen === 'policies') return { screen, folder: id }
+  if (screen === 'inbox' || screen === 'agents' || screen === 'grid') return { screen }
   return { screen: 'home' }
 }
 
@@ -29,6 +31,7 @@ export const paths = {
   session: (id: string) => `#/s/${encodeURIComponent(id)}`,
   entry: (id: string, entry: number) => `#/s/${encodeURIComponent(id)}/e/${entry}`,
   replay: (id: string) => `#/s/${encodeURIComponent(id)}/replay`,
+  policies: (folder: string) => `#/policies/${encodeURIComponent(folder)}`,
   search: (query: string) => `#/search/${encodeURIComponent(query)}`,
 }
 

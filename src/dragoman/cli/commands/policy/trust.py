@@ -9,43 +9,35 @@ from dragoman.cli.exit_codes import Exit, UsageError
 from dragoman.cli.run.agent_setup import folder
 from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.host.permissions.always_rules import describe
-from dragoman.host.rules.project_file import NAME, of_project, read_project_file
-from dragoman.host.rules.rule import Rule
+from dragoman.host.rules.project_file import NAME, ProjectRules, project_rules, trust
 from dragoman.safe_text import reveal
 
 
 def run(options: argparse.Namespace) -> int:
     """Only a person at a terminal trusts a file: no option answers in their place."""
     project = folder("--cwd", options.cwd or ".")
-    file = read_project_file(project)
     stored = StoredRules()
-    known = of_project(stored.list(), project)
-    if file is None and not known:
+    found = project_rules(stored.list(), project)
+    if found.problem is not None:
+        raise found.problem
+    if found.standing == "none":
         raise UsageError(f"{project} has no {NAME}")
-    rules = () if file is None else file.rules()
-    if file is not None and [rule.id for rule in known] == [rule.id for rule in rules]:
-        print(f"{file.path} is trusted as it is")
+    if found.is_settled:
+        print(f"{found.path} is trusted as it is")
         return Exit.DONE
-    _show(rules, known)
+    _show(found)
     if not sys.stdin.isatty():
         raise UsageError("trusting a file needs a person at a terminal")
     if input("Apply these rules in this project? [y/N] ").strip().lower() not in ("y", "yes"):
         print("nothing changed")
         return Exit.CANCELLED
-    new = {rule.id for rule in rules}
-    for rule in rules:
-        stored.add(rule)
-    for rule in known:
-        if rule.id not in new:
-            stored.revoke(rule.id)
-    print(f"trusted {len(rules)} rule{'' if len(rules) == 1 else 's'}, until the file changes")
+    trust(stored, found)
+    count = len(found.written)
+    print(f"trusted {count} rule{'' if count == 1 else 's'}, until the file changes")
     return Exit.DONE
 
 
-def _show(rules: tuple[Rule, ...], known: list[Rule]) -> None:
-    before, now = [describe(rule) for rule in known], [describe(rule) for rule in rules]
-    for sentence in now:
-        print(reveal(f"{'  ' if sentence in before else '+ '}{sentence}"))
-    for sentence in before:
-        if sentence not in now:
-            print(reveal(f"- {sentence}"))
+def _show(found: ProjectRules) -> None:
+    for rule, written, trusted in found.compared():
+        mark = "- " if not written else "  " if trusted else "+ "
+        print(reveal(f"{mark}{describe(rule)}"))
