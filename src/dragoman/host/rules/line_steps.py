@@ -12,9 +12,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from dragoman.host.commands.file_operands import files_written_by, makes_links
 from dragoman.host.commands.plain_command import plain_words
 from dragoman.host.commands.shell_line import Argv, Reading, carried, read_argv, read_line
-from dragoman.host.rules.access import Access, Sighting, normalise
+from dragoman.host.rules.access import Access, Command, Sighting, normalise
 from dragoman.host.rules.rule import Rule
 from dragoman.host.rules.rule_index import RuleIndex
 
@@ -39,10 +40,7 @@ class Steps:
         self._folders: dict[str, Sighting | None] = {}
         self._accesses: dict[tuple[Argv, str], Access] = {}
         runs = access.operation == "execute" and not access.env and all(access.commands)
-        commands = access.commands if runs else ()
-        self._read = [
-            read_line(each) if isinstance(each, str) else read_argv(each) for each in commands
-        ]
+        self._read = _readings(access.commands) if runs else []
         self._words = _words(self._read)
 
     @property
@@ -83,6 +81,37 @@ class Steps:
             for read in self._read
             for run in read.runs
         ]
+
+    def beyond_an_answer(self, rule: Rule, access: Access) -> str | None:
+        """Why a person who allowed a program, or any command, did not mean what it would write.
+        The access is this one, or a command of it."""
+        runs = self._runs if access is self._access else [access]
+        return next(filter(None, (self._why_beyond(rule, run) for run in runs)), None)
+
+    @cached_property
+    def _runs(self) -> list[Access]:
+        """Each command that is run, behind its wrappers; also with variables."""
+        runs = (run for read in _readings(self._access.commands) for run in read.runs)
+        return [self._command(run[-1].argv, run[-1].folder) for run in runs]
+
+    def _why_beyond(self, rule: Rule, run: Access) -> str | None:
+        [argv] = run.commands
+        assert not isinstance(argv, str)  # a step has words
+        paths = files_written_by(argv)
+        if paths is None:
+            why = f"the words of {argv[0]} do not say which files it would write"
+            return None if rule.argv_prefix is None else why
+        if paths and any(makes_links(_words_of(e)) for e in self._runs if e.commands != (argv,)):
+            return f"only running the line shows where {argv[0]} would write"
+        for path in paths:
+            full = path if path.startswith("/") else f"{run.cwd}/{path}"
+            seen = self._look(full, True) if run.cwd is not None else None
+            file = self._file_at("write", seen)
+            if file.protection is not None:
+                return file.protection
+            if file.place != "inside":
+                return f"{argv[0]} would write {path}, which is not known to be in the workspace"
+        return None
 
     @cached_property
     def files(self) -> list[Access]:
@@ -129,7 +158,9 @@ class Steps:
         return self._folders[folder]
 
     def _file(self, operation: Literal["read", "write"], path: str) -> Access:
-        seen = self._seen(path, operation == "write")
+        return self._file_at(operation, self._seen(path, operation == "write"))
+
+    def _file_at(self, operation: Literal["read", "write"], seen: Sighting | None) -> Access:
         return Access(
             operation=operation,
             agent=self._access.agent,
@@ -148,6 +179,17 @@ class Steps:
             full = path if path.startswith("/") else where and f"{where}/{path}"
             self._sightings[path, writing] = self._look(full, writing) if full else None
         return self._sightings[path, writing]
+
+
+def _readings(commands: Sequence[Command]) -> list[Reading]:
+    return [
+        read_line(each) if isinstance(each, str) else read_argv(each) for each in commands if each
+    ]
+
+
+def _words_of(step: Access) -> Argv:
+    words = step.commands[0]
+    return () if isinstance(words, str) else words
 
 
 def _words(read_ones: Sequence[Reading]) -> list[tuple[Argv, str]]:

@@ -32,6 +32,7 @@ from dragoman.host.rules.rule import (
     Rule,
     Scope,
     covered,
+    is_wide_answer,
     mismatch,
     out_of_force,
 )
@@ -159,11 +160,22 @@ class _Judge:
     def _explain_one(self, access: Access, index: RuleIndex) -> Explanation:
         steps = Steps(access, self._look)
         rules = steps.worth_a_look(index) if self._brief else index.rules
-        considered = tuple(Considered(rule, self._mismatch(rule, access)) for rule in rules)
+        considered = tuple(Considered(rule, self._whole(rule, access, steps)) for rule in rules)
         decision = _decide(access, [each.rule for each in considered if each.mismatch is None])
         if decision.effect == "deny" or not steps.tell_more:
             return Explanation(decision, considered)
         return self._stepwise(Explanation(decision, considered), steps)
+
+    def _whole(self, rule: Rule, access: Access, steps: Steps) -> str | None:
+        why = self._mismatch(rule, access)
+        return self._beyond(rule, access, steps) if why is None else why
+
+    def _beyond(self, rule: Rule, access: Access, steps: Steps) -> str | None:
+        """What an answer does not cover because of the files that a command would write."""
+        if access.operation != "execute" or not is_wide_answer(rule):
+            return None
+        why = steps.beyond_an_answer(rule, access)
+        return None if why is None else f"your answer does not cover it: {why}"
 
     def _mismatch(self, rule: Rule, access: Access) -> str | None:
         why = mismatch(rule, access, self._moment)
@@ -180,7 +192,7 @@ class _Judge:
         if not strict.decision.unruled or not steps.are_all:
             return strict
         rules = [each.rule for each in strict.considered if each.rule.effect == "allow"]
-        found = [self._allowing(each, rules) for each in steps.commands]
+        found = [self._allowing(each, rules, steps) for each in steps.commands]
         files = [self._matching(each, strict.considered) for each in steps.files]
         by_files = [_decide(each, some) for each, some in zip(steps.files, files, strict=True)]
         used = [rule for rule in (*found, *(each.rule for each in by_files)) if rule is not None]
@@ -218,12 +230,14 @@ class _Judge:
             decision = PolicyDecision(rule.effect, reason, rule)
         return Explanation(decision, considered)
 
-    def _allowing(self, layers: Sequence[Access], rules: Sequence[Rule]) -> Rule | None:
+    def _allowing(
+        self, layers: Sequence[Access], rules: Sequence[Rule], steps: Steps
+    ) -> Rule | None:
         """A rule that covers the command, as it is written or behind its wrappers."""
         for rule in rules:
-            for layer in layers:
-                if _may_cover(rule, layer) and mismatch(rule, layer, self._moment) is None:
-                    return rule
+            fits = (_may_cover(rule, e) and self._mismatch(rule, e) is None for e in layers)
+            if any(fits) and self._beyond(rule, layers[-1], steps) is None:
+                return rule
         return None
 
     def _matching(self, access: Access, considered: Sequence[Considered]) -> list[Rule]:

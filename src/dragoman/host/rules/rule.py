@@ -265,13 +265,18 @@ def _too_uncertain(rule: Rule, access: Access) -> str | None:
 
 def _too_dangerous(rule: Rule, access: Access) -> str | None:
     """An answer covers what was seen; a dangerous command has to be named word for word."""
-    is_wide = rule.argv is None and (rule.path is None or rule.path.endswith("/**"))
-    if rule.effect != "allow" or rule.source != YOUR_ANSWER or not is_wide:
+    if not is_wide_answer(rule):
         return None
     found = danger_of(access)
     if found is None and rule.argv_prefix is not None:
         found = next(filter(None, map(reaches_further, access.commands)), None)
     return None if found is None else f"your answer does not cover it: {found}"
+
+
+def is_wide_answer(rule: Rule) -> bool:
+    """Whether a person allowed more than one command or file without writing a rule."""
+    is_wide = rule.argv is None and (rule.path is None or rule.path.endswith("/**"))
+    return is_wide and rule.effect == "allow" and rule.source == YOUR_ANSWER
 
 
 _CHECKS = (
