@@ -22,6 +22,7 @@ FEATURES = (
     "rules",
     "plan",
     "question",
+    "mcp",
     "mode",
     "config",
     "commands",

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from agent_trials import replayed
 from agent_trials.face import Face
 from agent_trials.features import NotOffered
 from agent_trials.turns import a_moment, end_of, is_for_more, run, said, texts
-from dragoman import AgentCommand, Client, Timeouts, Turn
-from dragoman.errors import DragomanError
+from dragoman import AgentCommand, Client, InProcessServer, Timeouts, Turn
+from dragoman.errors import DragomanError, InvalidParams
 from dragoman.session import events as e
+
+_NO_MCP = {
+    "hermes": "it is installed without its extra for MCP",
+    "codex": "it has tools in a namespace, which the stand-in for the model cannot name",
+}
+_TOOL = {"name": "word", "description": "a word", "inputSchema": {"type": "object"}}
+_TOOL_NAMES = (
+    "mcp__lexicon__word",
+    "lexicon__word",
+    "lexicon_word",
+    "mcp_lexicon_word",
+    "word",
+)
 
 
 class LibraryFace(Face):
@@ -76,6 +91,30 @@ class LibraryFace(Face):
         self._learned.require_seen("elicitation/create", "the agent asks no questions")
         assert "A" in texts(events, e.AgentMessage)
         return ""
+
+    async def mcp(self) -> str:
+        """A tool of this process, whatever the agent makes of its name."""
+        self._prompt("shell")  # an agent without a model calls no tools
+        if reason := _NO_MCP.get(self._agent.name):
+            raise NotOffered(reason)
+        called = asyncio.Event()
+
+        async def handle(method: str, params: dict[str, Any] | None) -> dict[str, Any]:
+            if method == "tools/list":
+                return {"tools": [_TOOL]}
+            if method != "tools/call":
+                raise InvalidParams(f"no {method} here")
+            called.set()
+            return {"content": [{"type": "text", "text": "quicksilver"}]}
+
+        server = InProcessServer(name="lexicon", id="lexicon", handle=handle)
+        session = await self._client.new_session(self._workspace, mcp_servers=[server])
+        for name in _TOOL_NAMES:
+            events = await run(session, f"tool:{name} {{}}")
+            if called.is_set():
+                assert "quicksilver" in texts(events, e.AgentMessage)
+                return f"as {name}"
+        raise AssertionError("the tool was never called")
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────
 

@@ -66,7 +66,7 @@ class Peer:
 
     `waits` names the methods whose requests may stay open for as long as it takes; they do not
     count towards `limits.requests`. While `is_held` says that a person is asked about one of our
-    calls, none of them times out.
+    calls, none of them times out. The other side withdraws a request with `cancel_method`.
     """
 
     def __init__(
@@ -79,8 +79,10 @@ class Peer:
         tap: Tap | None = None,
         limits: PeerLimits | None = None,
         is_held: Callable[[], bool] = lambda: False,
+        cancel_method: str = CANCEL_REQUEST,
     ) -> None:
         self._is_held = is_held
+        self._cancel_method = cancel_method
         self.limits = limits or PeerLimits()
         self.noise = Noise()
         self.usual: Usual[Any] | None = None
@@ -303,7 +305,7 @@ class Peer:
         logger.debug("skipped a line of %d bytes: %s", len(frame), reason)
 
     def _notified(self, message: Notification) -> Coroutine[Any, Any, None] | None:
-        if message.method == CANCEL_REQUEST:
+        if message.method == self._cancel_method:
             self._cancel_answer(message.params)
             return None
         try:

@@ -64,7 +64,7 @@ async def test_servers_are_forwarded_whichever_way_a_session_is_opened(
 
 
 def test_every_agent_takes_servers_it_starts_itself() -> None:
-    kept, left_out = supported(SERVERS, AgentCapabilities())
+    kept, left_out = supported(SERVERS, AgentCapabilities(), is_here=False)
     assert kept == [STDIO, BARE]
     assert left_out == [
         "MCP server 'web' left out: the agent has no HTTP transport for MCP",
@@ -82,7 +82,7 @@ def test_every_agent_takes_servers_it_starts_itself() -> None:
     ],
 )
 def test_each_transport_is_offered_by_itself(agent: AgentCapabilities, kept: McpServer) -> None:
-    assert supported([HTTP, SSE, OURS], agent)[0] == [kept]
+    assert supported([HTTP, SSE, OURS], agent, is_here=False)[0] == [kept]
 
 
 async def test_what_was_left_out_is_said_in_the_session(tmp_path: Path) -> None:

@@ -219,6 +219,7 @@ class Client:
             await asyncio.gather(*(session.shut(reason, error) for session in sessions))
         finally:
             await self._connection.aclose()
+            await self.openings.aclose()
 
     async def kill(self, reason: str = "the agent was ended") -> None:
         """End the agent at once. Running turns end with the reason; sessions can `reconnect`."""

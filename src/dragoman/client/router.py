@@ -170,10 +170,14 @@ class Router:
         await self._gate(session_id).release_terminal(terminal_id)
 
     def mcp_server(self, server_id: str) -> McpHandler:
+        return self.in_process_server(server_id).handle
+
+    def in_process_server(self, server_id: str) -> InProcessServer:
+        """Raises ResourceNotFound once its session has ended."""
         places = [*self._opening, *(session.place for session in self.sessions())]
         for server in (server for place in places for server in place.mcp_servers):
             if isinstance(server, InProcessServer) and server.id == server_id:
-                return server.handle
+                return server
         raise ResourceNotFound(f"there is no MCP server {server_id}", {"serverId": server_id})
 
 

@@ -18,50 +18,38 @@ from typing import NoReturn, TypeAlias
 
 from dragoman.errors import ConnectionClosed
 from dragoman.transport.memory import memory_pair
-from dragoman.transport.pipes import InputPipe, OutputPipe
+from dragoman.transport.pipes import DescriptorPair
 from dragoman.transport.transport import Transport
 
 Serve: TypeAlias = Callable[[Transport], Awaitable[None]]
 """Is an agent on a transport, until the client goes away."""
 
 
-class StandardStreams:
-    """A transport that reads one descriptor and writes another, and owns both."""
+class StandardStreams(DescriptorPair):
+    """The standard input and output of this process as a transport."""
 
     def __init__(self, stdin: int, stdout: int) -> None:
         # A terminal is shared with the shell, which would be surprised by what we do to it. The
         # pipes close their descriptors as soon as they can, so it is put back by others.
         terminals = [fd for fd in (stdin, stdout) if os.isatty(fd)]
         self._blocking = {os.dup(fd): os.get_blocking(fd) for fd in terminals}
-        self._input = OutputPipe(stdin)
-        self._output = InputPipe(stdout)
+        super().__init__(stdin, stdout)
         self._deaf = False
         self.lingers = False
         """Whether the process keeps running after its input has ended."""
 
     async def receive(self) -> bytes:
-        data = await self._input.receive()
+        data = await super().receive()
         while self._deaf:
             await asyncio.Event().wait()
         return data
-
-    def send(self, data: bytes) -> None:
-        self._output.send(data)
-
-    async def drain(self) -> None:
-        await self._output.drain()
-
-    @property
-    def pending(self) -> int:
-        return self._output.pending
 
     async def failure(self, *, spoke: bool, printed: str) -> ConnectionClosed:
         return ConnectionClosed("the client closed the connection")
 
     async def aclose(self) -> None:
         self._restore()
-        self._input.close()
-        self._output.finish()
+        await super().aclose()
 
     def stop_reading(self) -> None:
         """Take nothing more from the pipe, so that it fills up."""

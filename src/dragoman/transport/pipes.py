@@ -207,6 +207,31 @@ class InputPipe(_Pipe):
             return None
 
 
+class DescriptorPair:
+    """What every transport has that reads one descriptor and writes another, and owns both."""
+
+    def __init__(self, readable: int, writable: int) -> None:
+        self._input = OutputPipe(readable)
+        self._output = InputPipe(writable)
+
+    async def receive(self) -> bytes:
+        return await self._input.receive()
+
+    def send(self, data: bytes) -> None:
+        self._output.send(data)
+
+    async def drain(self) -> None:
+        await self._output.drain()
+
+    @property
+    def pending(self) -> int:
+        return self._output.pending
+
+    async def aclose(self) -> None:
+        self._input.close()
+        self._output.finish()
+
+
 class TailPipe(_Pipe):
     """What the child complains about: always drained, the last of it kept."""
 

@@ -23,7 +23,7 @@ from dragoman.client.dialects.translation import (
     mcp_server,
     session_info,
 )
-from dragoman.client.mcp import McpHandler, McpServer
+from dragoman.client.mcp import InProcessServer, McpHandler, McpServer, StdioServer
 from dragoman.errors import DragomanError, InvalidMessage, Unsupported
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions.questions import PermissionAnswer, Subject
@@ -79,6 +79,8 @@ class Place(msgspec.Struct, kw_only=True):
     additional_directories: list[str] = []
     tell_directories: bool = True
     mcp_servers: list[McpServer] = []
+    programs: dict[str, StdioServer] = {}
+    """By id: what the agent starts to reach a server of this process."""
     system_prompt: str | None = None
     meta: dict[str, Any] | None = None
     notes: list[str] = []
@@ -93,6 +95,13 @@ class Place(msgspec.Struct, kw_only=True):
     """That of the call which opens it, while one does."""
     asked: list[Event] = []
     """What the agent asked meanwhile, and what was answered."""
+
+    def servers_to_tell(self) -> list[McpServer]:
+        """The servers as the agent receives them."""
+        return [
+            self.programs.get(each.id, each) if isinstance(each, InProcessServer) else each
+            for each in self.mcp_servers
+        ]
 
     def is_opened_by(self, request_id: bytes) -> None:
         """What the agent asks about that request, it asks about this place."""
@@ -291,7 +300,7 @@ class Dialect(ABC):
         Without servers of a transport that this version does not have; they were left out with a
         note already, because no agent of this version can say that it takes them.
         """
-        servers = (mcp_server(server, self.schema) for server in place.mcp_servers)
+        servers = (mcp_server(server, self.schema) for server in place.servers_to_tell())
         directories = place.additional_directories if place.tell_directories else []
         return {
             "cwd": place.cwd,

@@ -19,7 +19,7 @@ from dragoman.agents.extensions import Quirks, quirks_for
 from dragoman.client.capabilities import explained
 from dragoman.client.config import HostCapabilities
 from dragoman.client.dialects.dialect import Opened, Place
-from dragoman.client.mcp import McpServer, supported
+from dragoman.client.mcp import InProcessServer, McpServer, StdioServer, supported
 from dragoman.client.router import Router
 from dragoman.client.sessions.session import NOT_OPENED, Session
 from dragoman.client.sessions.session_log import SessionLog
@@ -40,6 +40,7 @@ from dragoman.session.bounds import ID, LIMITS, fitted
 
 if TYPE_CHECKING:
     from dragoman.client.client import Client
+    from dragoman.client.mcp_relay import McpRelay
 
 Listener: TypeAlias = Callable[[Session, e.Event], None]
 Way: TypeAlias = Literal["load", "resume"]
@@ -67,6 +68,7 @@ class Openings(msgspec.Struct, eq=False):
     terms: Terms
     offers: HostCapabilities
     folders_are_here: bool = True
+    _relay: McpRelay | None = None
 
     def place(
         self,
@@ -79,7 +81,10 @@ class Openings(msgspec.Struct, eq=False):
     ) -> Place:
         """Where the session is to work. Raises ValueError for a folder that does not exist."""
         agent = self.client.capabilities
-        servers, notes = supported(mcp_servers, agent)
+        servers, notes = supported(mcp_servers, agent, is_here=self.client.files_are_here)
+        programs: dict[str, StdioServer] = {}
+        if not agent.mcp_acp:
+            programs, servers = self._relayed(servers, notes)
         extra = [self._folder(path) for path in additional_directories]
         if extra and not agent.additional_directories:
             notes.append("the additional directories were not sent: the agent does not accept any")
@@ -91,10 +96,39 @@ class Openings(msgspec.Struct, eq=False):
             additional_directories=extra,
             tell_directories=agent.additional_directories,
             mcp_servers=servers,
+            programs=programs,
             system_prompt=system_prompt,
             meta=meta,
             notes=notes,
         )
+
+    def _relayed(
+        self, servers: Sequence[McpServer], notes: list[str]
+    ) -> tuple[dict[str, StdioServer], list[McpServer]]:
+        """What the agent starts to reach servers of this process, by id, and the servers without
+        those for which that cannot be."""
+        programs: dict[str, StdioServer] = {}
+        kept: list[McpServer] = []
+        for server in servers:
+            if isinstance(server, InProcessServer):
+                try:
+                    programs[server.id] = self._the_relay().program(server)
+                except OSError as error:
+                    notes.append(f"MCP server {server.name!r} left out: {error}")
+                    continue
+            kept.append(server)
+        return programs, kept
+
+    def _the_relay(self) -> McpRelay:
+        if self._relay is None:
+            from dragoman.client.mcp_relay import McpRelay  # few sessions need one
+
+            self._relay = McpRelay(self.router.in_process_server)
+        return self._relay
+
+    async def aclose(self) -> None:
+        if self._relay is not None:
+            await self._relay.aclose()
 
     def _folder(self, path: str | os.PathLike[str]) -> str:
         """A folder of another machine cannot be looked for here."""
