@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.host.permissions.grants import Grants
+from dragoman.host.permissions.grants import Grants, are_harmless
 from dragoman.host.rules.access import Access, Command
 from dragoman.session.content import Diff
 
@@ -77,6 +77,77 @@ def test_variables_and_another_folder_are_not_what_was_shown(asked: Command) -> 
     assert covers("npm test", running(asked))
     assert not covers("npm test", running(asked, env=True))
     assert not covers("npm test", running(asked, cwd="/ws/sub"))
+
+
+@pytest.mark.parametrize(
+    ("shown", "asked", "cwd"),
+    [
+        ("npm test", "cd /ws && npm test", "/ws"),
+        ("npm test", ("/bin/bash", "-c", "cd '/ws' && npm test"), "/ws"),
+        ("npm test", ("sh", "-c", "cd /ws/ && npm test"), "/ws"),
+        ("npm test", ("bash", "-c", "cd /ws && npm test"), "/ws/sub"),
+        ("a && b | c", ("bash", "-c", "cd /ws && a && b | c"), "/ws/sub"),
+        ("a; b $x", ("bash", "-c", "cd /ws && a; b $x"), "/ws"),
+        ("cd sub && a", ("bash", "-c", "cd /ws && cd sub && a"), "/ws"),
+    ],
+)
+def test_a_command_is_the_same_after_a_cd_to_where_it_runs(
+    shown: Command, asked: Command, cwd: str
+) -> None:
+    assert covers(shown, running(asked, cwd=cwd))
+
+
+def test_a_cd_by_another_name_of_the_folder_is_one_to_it() -> None:
+    asked = Access(
+        operation="execute",
+        commands=(("bash", "-c", "cd /link && npm test"),),
+        cwd=CWD,
+        cwd_aliases=("/link",),
+        roots=(CWD,),
+    )
+    assert covers("npm test", asked)
+
+
+@pytest.mark.parametrize(
+    ("shown", "asked", "cwd"),
+    [
+        ("npm test", "cd /ws/sub && npm test", "/ws"),
+        ("npm test", "cd /ws/sub && npm test", "/ws/sub"),
+        ("npm test", "cd sub && npm test", "/ws"),
+        ("npm test", "cd /ws; npm test", "/ws"),
+        ("npm test", "cd /ws || npm test", "/ws"),
+        ("npm test", "cd '/ws' x && npm test", "/ws"),
+        ("npm test", "cd /ws/$x && npm test", "/ws"),
+        ("npm test", "cd /ws && npm test; rm x", "/ws"),
+        ("a; b", ("bash", "-c", "cd /ws && a; b"), "/ws/sub"),
+        ("a $x", ("bash", "-c", "cd /ws && a $x"), "/ws/sub"),
+        ("a | b", ("sh", "-c", "cd /ws && a | b"), "/ws"),
+        ("npm test", ("bash", "-x", "cd /ws && npm test"), "/ws"),
+        ("npm test", ("zsh", "-c", "cd /ws && npm test"), "/ws"),
+    ],
+)
+def test_a_cd_that_may_lead_elsewhere_is_not_what_was_shown(
+    shown: Command, asked: Command, cwd: str
+) -> None:
+    assert not covers(shown, running(asked, cwd=cwd))
+
+
+@pytest.mark.parametrize(
+    ("variables", "harmless"),
+    [
+        ({}, True),
+        ({"NO_COLOR": "1", "TERM": "dumb", "GIT_TERMINAL_PROMPT": "0", "SHELL": "/bin/bash"}, True),
+        ({"SHELL": "/usr/bin/zsh"}, True),
+        ({"SHELL": "/tmp/bash"}, False),
+        ({"SHELL": "/bin/bash -x"}, False),
+        ({"TERM": "../x"}, False),
+        ({"NO_COLOR": "1", "PATH": "/x"}, False),
+    ],
+)
+def test_variables_that_agents_set_for_every_command_are_known(
+    variables: dict[str, str], harmless: bool
+) -> None:
+    assert are_harmless(variables) is harmless
 
 
 def test_a_yes_is_used_up_however_it_is_used() -> None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.permission_requests import ALWAYS, RECORDED, RecordedRequest, recorded_claim
+from support.permission_requests import (
+    ALWAYS,
+    RECORDED,
+    RECORDED_IN,
+    RecordedRequest,
+    recorded_claim,
+)
+from support.recordings import FOLDER
+from support.scene import scene, selected
 
+from dragoman.agents.extensions import quirks_for
 from dragoman.host.claims.claim_reader import diffs_in
 from dragoman.host.rules.access import Access
 from dragoman.host.rules.policy import Policy
@@ -150,6 +160,35 @@ async def test_what_was_typed_before_is_shown_as_a_change(tmp_path: Path) -> Non
     path = str(tmp_path / "new.txt")
     assert [(diff.path, diff.new_text) for diff in diffs_in(claim.content)] == [(path, "AAA\n")]
     assert claim.places == {path: path}
+
+
+async def test_a_command_that_is_asked_for_and_then_run_with_a_cd_is_asked_once(
+    tmp_path: Path,
+) -> None:
+    """Kimi Code runs it after a `cd` to its own folder, with variables for every command."""
+    recorded = (FOLDER / "kimicode.jsonl").read_text(encoding="utf-8")
+    frames = [
+        json.loads(line)["msg"]
+        for line in recorded.replace(RECORDED_IN, str(tmp_path)).splitlines()
+    ]
+    [create] = (each["params"] for each in frames if each.get("method") == "terminal/create")
+    asked = [e["params"] for e in frames if e.get("method") == "session/request_permission"]
+    call = asked[-1]["toolCall"]["toolCallId"]
+    updates = [e["params"]["update"] for e in frames if e.get("method") == "session/update"]
+    before = [each for each in updates if each.get("toolCallId") == call]
+    typed = next(at for at, each in enumerate(before) if "rawInput" in each)
+    async with scene(tmp_path, quirks=quirks_for("Kimi Code CLI")) as s:
+        for each in before[:typed]:
+            s.agent.update(each.pop("sessionUpdate"), **each)
+        request = s.ask_permission({**asked[-1], "sessionId": "s1"})
+        await s.answer("approve_once")
+        assert (await request)["result"] == selected("approve_once")
+        assert "result" in await s.result("terminal/create", {**create, "sessionId": "s1"})
+        assert len(s.requests) == 1
+        again = s.ask("terminal/create", {**create, "sessionId": "s1"})
+        await s.session.answer((await s.waiting()).id, None)
+        assert "error" in await again
+        assert len(s.requests) == 2
 
 
 @pytest.mark.parametrize(

@@ -171,8 +171,7 @@ _KNOWN = (
         writes_unasked="in a git repository, if Dragoman does not offer writes",
         notes=(
             "Its permission requests say only the beginning of a command. Dragoman takes the rest "
-            "from what Kimi showed before, and asks a second time for a command, since Kimi sets "
-            "variables for it.",
+            "from what Kimi showed before.",
             "In a git repository it writes files without asking. If Dragoman offers file writes, "
             "they go through Dragoman, which checks them. Without `--write`, a rule or a person to "
             "ask, Dragoman does not offer writes, and Kimi writes files itself.",

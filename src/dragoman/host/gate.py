@@ -32,7 +32,7 @@ from dragoman.host.forms.elicitation import (
     ElicitationRequest,
 )
 from dragoman.host.permissions.consent import Consent
-from dragoman.host.permissions.grants import HARMLESS
+from dragoman.host.permissions.grants import are_harmless
 from dragoman.host.permissions.questions import PermissionsProvider
 from dragoman.host.permissions.wording import blame, shown_names
 from dragoman.host.rules.access import (
@@ -312,7 +312,7 @@ class Gate:
             variables=command.env,
         )
         title = _title(command, None if cwd == real_path(self.workspace.cwd) else cwd)
-        shown = msgspec.structs.replace(access, env=bool(command.env.keys() - HARMLESS))
+        shown = msgspec.structs.replace(access, env=not are_harmless(command.env))
         workspace = self._widened(cwd, outside=access.place_of_cwd == "outside")
         await self.consent.permit(access, title, lambda grants: grants.take_command(shown))
         command = msgspec.structs.replace(command, cwd=cwd)

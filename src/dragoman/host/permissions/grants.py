@@ -6,13 +6,28 @@ the first request it fits, and ends with the turn.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+
 from dragoman.host.commands.plain_command import plain_words
-from dragoman.host.rules.access import Access, Command
+from dragoman.host.commands.shell_line import Argv, read_line
+from dragoman.host.rules.access import Access, Command, normalise
 from dragoman.session.content import Diff
 
-HARMLESS = frozenset({"AGENT_SESSION_ID", "GIT_TERMINAL_PROMPT", "NO_COLOR"})
-"""Variables that agents set for every command: whatever their value, they change how a program
-talks and not what it does, so a command with them is the one that was shown."""
+_SET_FOR_EVERY_COMMAND = {
+    "AGENT_SESSION_ID": re.compile(r"(?s:.*)"),
+    "GIT_TERMINAL_PROMPT": re.compile(r"(?s:.*)"),
+    "NO_COLOR": re.compile(r"(?s:.*)"),
+    "TERM": re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*"),
+    "SHELL": re.compile(r"/(?:usr/)?bin/(?:ba|da|z)?sh"),
+}
+
+
+def are_harmless(variables: Mapping[str, str]) -> bool:
+    """Whether agents set these for every command: they change how a program talks and not what it
+    does, so a command with them is the one that was shown."""
+    known = _SET_FOR_EVERY_COMMAND
+    return all(name in known and known[name].fullmatch(variables[name]) for name in variables)
 
 
 class Grants:
@@ -39,11 +54,10 @@ class Grants:
 
     def take_command(self, access: Access) -> bool:
         """Whether running this, where it is to run, is what was shown."""
-        wanted = _only_command(access)
-        if wanted is None or wanted not in self._commands:
-            return False
-        self._commands.remove(wanted)
-        return True
+        wanted = next((each for each in _equals(access) if each in self._commands), None)
+        if wanted is not None:
+            self._commands.remove(wanted)
+        return wanted is not None
 
     def clear(self) -> None:
         self._diffs.clear()
@@ -73,16 +87,53 @@ def _only_command(access: Access) -> tuple[Command, str | None] | None:
     return _words(access.commands[0]), access.cwd
 
 
+_cd = re.compile(
+    r"cd (?:'(?P<quoted>/[^']*)'|(?P<bare>/[A-Za-z0-9_./-]*)) && (?P<rest>.+)", re.DOTALL
+)
+
+
+def _equals(access: Access) -> Iterator[tuple[Command, str | None]]:
+    """The command as it is, and without a `cd` at its beginning that changes nothing: to where it
+    is to run anyway, or where all of the line runs."""
+    if (only := _only_command(access)) is None:
+        return
+    yield only
+    [command] = access.commands
+    line = command if isinstance(command, str) else _line_for_a_shell(command)
+    if line is None or (moved := _cd.fullmatch(line)) is None:
+        return
+    folder = moved["quoted"] or moved["bare"]
+    inner = moved["rest"] if isinstance(command, str) else (*command[:2], moved["rest"])
+    if normalise(folder) in (access.cwd, *access.cwd_aliases):
+        yield _words(inner), access.cwd
+    elif _runs_all_in(folder, line):
+        yield _words(inner), normalise(folder)
+
+
+def _runs_all_in(folder: str, line: str) -> bool:
+    """Whether nothing of it would run if the `cd` failed."""
+    reading = read_line(line)
+    folders = {each.folder for run in reading.runs for each in run}
+    return reading.unread is None and folders == {folder}
+
+
+def _line_for_a_shell(argv: Argv) -> str | None:
+    match argv:
+        case (shell, "-c" | "-lc", line) if shell in _SHELLS:
+            return line
+        case _:
+            return None
+
+
 def _words(command: Command) -> Command:
     """`npm test` as a line, as two words and handed to a shell are the same command."""
     if isinstance(command, str):
         command = plain_words(command) or command
-    match command:
-        case (shell, "-c" | "-lc", line) if shell in _SHELLS:
-            # What has no plain words means the same to the shell that would run it as a line.
-            return plain_words(line) or (line if shell in _BASH else command)
-        case _:
-            return command
+    line = None if isinstance(command, str) else _line_for_a_shell(command)
+    if line is None:
+        return command
+    # What has no plain words means the same to the shell that would run it as a line.
+    return plain_words(line) or (line if command[0] in _BASH else command)
 
 
 _BASH = frozenset({"bash", "/bin/bash", "/usr/bin/bash"})
