@@ -243,6 +243,23 @@ def test_whatever_is_not_surely_known_is_not_read(line: str, why: str) -> None:
     assert read_line(line).unread == why
 
 
+@pytest.mark.parametrize("folder", ["/", "//", "./", "bin/", "/opt/bin/", "//bin/", "/bin/../x/"])
+@pytest.mark.parametrize("wrapper", ["env", "time", "nice", "timeout 5", "bash -c", "sh -c"])
+def test_a_wrapper_in_another_place_may_be_anything(wrapper: str, folder: str) -> None:
+    name, *more = wrapper.split()
+    [run] = read_line(f"{folder}{wrapper} a").runs
+    assert [each.argv for each in run] == [(f"{folder}{name}", *more, "a")]
+    [run] = read_line(f"/usr/bin/{wrapper} a").runs
+    assert run[-1].argv == ("a",)
+
+
+@pytest.mark.parametrize("folder", ["", "/", "/bin/", "/opt/bin/", "./"])
+@pytest.mark.parametrize("program", ["bash", "sh", "python3", "psql"])
+def test_a_program_that_runs_its_input_is_known_in_any_place(program: str, folder: str) -> None:
+    assert "runs what it is given" in (read_line(f"a | {folder}{program}").unread or "")
+    assert "runs what it is given" in (read_line(f"{folder}{program} < a").unread or "")
+
+
 @pytest.mark.parametrize("word", ["-x", "%1", "+x", "@", ",x", "a=b", "'a b'", "'a=b'", "''", "]"])
 @pytest.mark.parametrize("wrapper", ["", "time ", "nice -5 ", "timeout 5 ", "a && "])
 def test_a_command_has_a_plain_name(word: str, wrapper: str) -> None:

@@ -318,7 +318,7 @@ class _Reader:
         try:
             if simple.words[0] == "cd":
                 return _after_cd(simple, here)
-            if simple.is_fed and _program(simple.words[0]) in _RUN_THEIR_INPUT:
+            if simple.is_fed and simple.words[0].rpartition("/")[2] in _RUN_THEIR_INPUT:
                 raise _Doubt(f"{simple.words[0]}, which runs what it is given")
             for each in simple.variables:
                 _check_variable(each)
@@ -498,8 +498,8 @@ _number = re.compile(r"-?[0-9]+")
 
 def _program(name: str) -> str:
     """A wrapper by its name or in its usual place; one elsewhere may be anything."""
-    folder, _, program = name.rpartition("/")
-    return program if folder in ("", "/bin", "/usr/bin") and not name.startswith("//") else ""
+    folder, slash, program = name.rpartition("/")
+    return program if not slash or folder in ("/bin", "/usr/bin") else ""
 
 
 def _rest(argv: Argv, at: int) -> Argv:
