@@ -7,6 +7,7 @@ value. The page computes the same from the same JSON.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
@@ -67,23 +68,23 @@ def drop_oldest(known: dict[str, Any], most: int) -> None:
         del known[next(iter(known))]
 
 
-def weigh(value: Any) -> int:
-    """The weight of plain JSON."""
+def weigh(value: Any, most: float = math.inf) -> int:
+    """The weight of plain JSON. Beyond `most`, it is not weighed to its end."""
     if type(value) is str:
         return NODE + len(value)
-    total, rest = 0, [value]
-    while rest:
-        each = rest.pop()
-        total += NODE
-        if isinstance(each, str):
+    total, rest = NODE, [value]
+    while rest and total <= most:
+        each: Any = rest.pop()
+        kind = each.__class__
+        if kind is str:
             total += len(each)
-        elif isinstance(each, dict):
-            known = cast("dict[str, Any]", each)
-            total += NODE * len(known) + sum(map(len, known))
-            rest += known.values()
-        elif isinstance(each, list):
-            rest += cast("list[Any]", each)
-        elif isinstance(each, int) and each.bit_length() > _DOUBLE_BITS:
+        elif kind is dict:
+            total += 2 * NODE * len(each) + sum(map(len, each))
+            rest += each.values()
+        elif kind is list:
+            total += NODE * len(each)
+            rest += each
+        elif kind is int and each.bit_length() > _DOUBLE_BITS:
             total += each.bit_length() // 3
     return total
 
@@ -96,9 +97,11 @@ def weigh_struct(value: Any) -> int:
 def fitted(value: Any, room: int) -> tuple[Any, int]:
     """Plain JSON cut to what has room, and its weight: the beginning of a text, the first items of
     a list and keys of an object, each whole unless it is a text."""
-    weight = weigh(value)
-    if weight <= room:
-        return value, weight
+    weight = weigh(value, room)
+    return (value, weight) if weight <= room else _cut(value, room)
+
+
+def _cut(value: Any, room: int) -> tuple[Any, int]:
     if isinstance(value, str):
         return (cut := value[: max(0, room - NODE)]), NODE + len(cut)
     if isinstance(value, dict):
@@ -123,8 +126,9 @@ def _fitted_object(value: dict[str, Any], room: int) -> tuple[dict[str, Any], in
         left = room - weight - head
         if left < NODE:
             break
-        if isinstance(item, str) or weigh(item) <= left:
-            kept[key], more = fitted(item, left)
+        whole = weigh(item, left)
+        if isinstance(item, str) or whole <= left:
+            kept[key], more = (item, whole) if whole <= left else _cut(item, left)
             weight += head + more
     return kept, weight
 
@@ -136,8 +140,9 @@ def _fitted_list(value: list[Any], room: int) -> tuple[list[Any], int]:
         left = room - weight
         if left < NODE:
             break
-        if isinstance(item, str) or weigh(item) <= left:
-            part, more = fitted(item, left)
+        whole = weigh(item, left)
+        if isinstance(item, str) or whole <= left:
+            part, more = (item, whole) if whole <= left else _cut(item, left)
             kept.append(part)
             weight += more
     return kept, weight
