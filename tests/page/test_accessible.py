@@ -10,6 +10,8 @@ from page.browsing import answer, browsed, finished, looking, new_session, perso
 from page.site import Site, served
 from playwright.async_api import Browser, Page, expect
 
+from dragoman.host.rules.project_file import NAME
+
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 _SCREENS = ("inbox", "agents", "policies", "grid", "search/demo", "")
 
@@ -18,6 +20,8 @@ async def test_no_screen_has_a_serious_issue(tmp_path: Path) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: run npm ci in the folder web")
     async with served(tmp_path) as site, browsed() as browser:
+        (site.workspace / ".dragoman").mkdir()
+        (site.workspace / NAME).write_text('[[rules]]\neffect = "deny"\nhost = "example.com"\n')
         await _look_around(browser, site, "light", 1440)
         await _look_around(browser, site, "dark", 390)
 

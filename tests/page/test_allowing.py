@@ -6,14 +6,20 @@ from pathlib import Path
 
 from page.browsing import (
     answer,
+    browsed,
     finished,
     meeting,
     new_session,
+    person,
     prompt,
     ran,
     ready,
+    settled,
 )
+from page.site import scripted, served
 from playwright.async_api import Page, expect
+
+from dragoman.host.rules.project_file import NAME
 
 
 async def _asked(page: Page, text: str) -> None:
@@ -95,6 +101,41 @@ async def test_what_is_dangerous_is_marked_and_allowed_for_longer_only_if_said_t
         await prompt(page, "rm -rf dist")
         await expect(card.locator(".command")).to_have_text("rm -rf dist")
         await answer(page, "Reject")
+
+
+async def test_every_answer_is_in_sight_on_a_phone_beside_a_long_command(tmp_path: Path) -> None:
+    names = " ".join(f"tests/area{n}/test_something_rather_long_{n}.py" for n in range(40))
+    async with (
+        served(tmp_path, *scripted(tmp_path, "claims")) as site,
+        browsed() as browser,
+        person(browser, site, size=(390, 844)) as page,
+    ):
+        # The line about it takes room from the thread, after the thread was drawn.
+        (site.workspace / ".dragoman").mkdir()
+        (site.workspace / NAME).write_text('[[rules]]\neffect = "deny"\nhost = "example.com"\n')
+        await page.get_by_role("button", name="Sessions").click()
+        await new_session(page)
+        # A phone's keyboard or its browser takes some of the height.
+        for command, height in ((f"pytest -q {names}", 700), (f"rm -rf {names}", 844)):
+            await prompt(page, command)
+            card = page.locator(".card.permission")
+            await ready(card)
+            await page.reload()
+            await page.locator(".rulesline").wait_for()
+            await settled(page)
+            await expect(page.locator(".turnline")).to_be_in_viewport(ratio=1)
+            for button in await card.locator(".answers button").all():
+                await expect(button).to_be_in_viewport(ratio=1)
+            await card.get_by_role("button", name="Allow more").click()
+            await page.set_viewport_size({"width": 390, "height": height})
+            await settled(page)
+            assert await card.evaluate("card => card.scrollHeight - card.clientHeight") <= 1
+            for name in ("Allow", "Back"):
+                button = card.get_by_role("button", name=name, exact=True)
+                await expect(button).to_be_in_viewport(ratio=1)
+            await card.get_by_role("button", name="Back").click()
+            await answer(page, "Reject")
+            await finished(page)
 
 
 async def test_an_always_that_counts_once_is_no_button_and_its_number_counts_once(

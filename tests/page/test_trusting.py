@@ -38,8 +38,8 @@ async def test_a_session_leads_to_its_project_s_rules_and_they_count_while_they_
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
         keep(site.workspace, ALLOW + DENY)
         await new_session(page)
-        line = page.locator(".untrusted")
-        await expect(line).to_contain_text(".dragoman/policy.toml is not trusted")
+        line = page.locator(".rulesline")
+        await expect(line).to_contain_text("The project’s rules are not trusted")
         await line.get_by_role("link").click()
         card = page.get_by_role("article", name="Rules kept with project")
         await expect(card).to_be_focused()
@@ -86,7 +86,7 @@ async def test_what_changed_is_marked_and_only_what_was_shown_is_trusted(tmp_pat
         rules = [
             "allow writing any file in this project",
             "allow running any command in this project new",
-            "refuse writing files secret/** in this project no longer in the file",
+            "refuse writing files secret/** in this project no longer in the file, still applies",
         ]
         await expect(card.locator("li")).to_have_text(rules)
         allowed = page.get_by_role("region", name="Rules", exact=True).locator("tr").last

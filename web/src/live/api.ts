@@ -11,7 +11,7 @@ import { token } from './token'
 
 export type {
   Accepted, AgentSessionShape, CostAmount as Amount, DoctorReport, FileChange, FileChanges, FrameShape as RawFrame,
-  HitShape as SearchHit, ListedAgent as AgentInfo, ProjectRuleList, Question as AgentQuestion, RuleShape as Policy, SignIn as SignInMethod,
+  HitShape as SearchHit, ListedAgent as AgentInfo, ProjectRule, ProjectRuleList, Question as AgentQuestion, RuleShape as Policy, SignIn as SignInMethod,
   SignIns, Status, Summary, Upload, Verdict,
 } from '../core/generated/answers'
 

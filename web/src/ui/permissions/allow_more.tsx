@@ -51,8 +51,10 @@ export function AllowMore({ pending: { offers }, all, disabled, choose, close }:
         </>
       ) : (
         <>
-          <Choice legend="What to allow" name="breadth" value={offer.breadth} choose={setBreadth} choices={subjectsOf(offers).map((each) => ({ value: each.breadth, words: each.subject }))} />
-          <Choice legend="For how long" name="scope" value={offer.scope} choose={setScope} choices={scopesOf(offers, offer.breadth).map((each) => ({ value: each.scope, words: scopeWords(each) }))} />
+          <div className="choices">
+            <Choice legend="What to allow" name="breadth" value={offer.breadth} choose={setBreadth} choices={subjectsOf(offers).map((each) => ({ value: each.breadth, words: each.subject }))} />
+            <Choice legend="For how long" name="scope" value={offer.scope} choose={setScope} choices={scopesOf(offers, offer.breadth).map((each) => ({ value: each.scope, words: scopeWords(each) }))} />
+          </div>
           <p className="rule" aria-live="polite">From now on: <Plain text={offer.consequence || offer.words} /></p>
           <div className="options">
             <button type="submit" className="primary" disabled={disabled}>Allow{all}</button>

@@ -1,6 +1,6 @@
 // What would really run or be written, each thing once. What does not fit scrolls, and says so.
 
-import { useLayoutEffect, useRef, useState, type ReactNode, type RefObject } from 'react'
+import { useLayoutEffect, useRef, useState, type CSSProperties, type ReactNode, type RefObject } from 'react'
 import { within } from '../../core/format'
 import { titleBeyond } from '../../core/request_titles'
 import type { PendingPermission } from '../../core/state'
@@ -73,7 +73,7 @@ function Scrolling({ children }: { children: ReactNode }) {
   const onward = () => box.current?.scrollBy({ top: box.current.clientHeight * 0.8 })
   const scrolls = rest === null ? {} : { tabIndex: 0, role: 'group', 'aria-label': 'What is asked' }
   return (
-    <div className="subject" style={{ minHeight: Math.min(LEAST, height) }}>
+    <div className="subject" style={{ '--least': `${Math.min(LEAST, height)}px` } as CSSProperties}>
       <div className="within" ref={box} {...scrolls}>
         <div>{children}</div>
       </div>

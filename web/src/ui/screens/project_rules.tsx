@@ -4,7 +4,8 @@
 import { useEffect, useRef, useState } from 'react'
 import { baseName } from '../../core/format'
 import type { Rule } from '../../core/rules'
-import { ApiError, policies, type Policy, type ProjectRuleList } from '../../live/api'
+import { reveal } from '../../core/safe_text'
+import { ApiError, policies, type Policy, type ProjectRule, type ProjectRuleList } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'
@@ -97,7 +98,7 @@ function ProjectFile({ list, wanted, changed }: { list: ProjectRuleList; wanted:
       <ul className="filerules">
         {rules.map((rule, at) => (
           <li key={at} className={rule.effect}>
-            <Plain text={rule.sentence} /> {standing !== 'broken' && standing !== 'gone' && known && <Change {...rule} />}
+            <Plain text={rule.sentence} /> <Change rule={rule} list={list} />
           </li>
         ))}
       </ul>
@@ -111,11 +112,14 @@ function ProjectFile({ list, wanted, changed }: { list: ProjectRuleList; wanted:
   )
 }
 
-/** What is different since the file was trusted. */
-function Change({ written, trusted }: { written: boolean; trusted: boolean }) {
-  if (written && trusted) return null
-  return <span className="tag">{written ? 'new' : 'no longer in the file'}</span>
+/** What is different since the file was trusted, if it ever was. */
+function Change({ rule: { effect, written, trusted }, list: { standing } }: { rule: ProjectRule; list: ProjectRuleList }) {
+  const words = standing === 'untrusted' || (written && trusted) ? '' : written ? 'new'
+    : effect === 'allow' ? 'no longer allowed' : standing === 'changed' ? 'no longer in the file, still applies' : 'still applies'
+  return words && <span className="tag">{words}</span>
 }
+
+const NOTES: Partial<Record<ProjectRuleList['standing'], string>> = { untrusted: 'are not trusted', changed: 'have changed', broken: 'cannot be read' }
 
 /** In a session: that its project has rules that do not count, and where to read them. */
 export function UntrustedLine({ session }: { session: LiveSession }) {
@@ -124,6 +128,7 @@ export function UntrustedLine({ session }: { session: LiveSession }) {
   const summary = store.summaries.get(session.id)
   const folder = summary && summary.host?.here !== false ? summary.cwd : ''
   const { value } = useRefetch(folder, session.state.turns.length, async () => (folder ? policies.ofProject(folder).catch(() => null) : null))
-  if (value === null || !['untrusted', 'changed', 'broken'].includes(value.standing)) return null
-  return <p className="untrusted quiet"><Icon name="shield" /> <span>The project’s own rules do not apply: <code>{FILE}</code> {WHAT[value.standing]}. <a href={paths.policies(folder)}>Look at it</a></span></p>
+  const words = value && NOTES[value.standing]
+  if (!words) return null
+  return <p className="rulesline quiet" title={reveal(value.path)}><Icon name="shield" /> <span>The project’s rules {words}. <a href={paths.policies(folder)}>Look at them</a></span></p>
 }

@@ -2,7 +2,7 @@
 // the end, the end stays in view.
 
 import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { useCallback, useEffect, useLayoutEffect, useRef, useState, type RefObject } from 'react'
 import { endingBehind, endingOf } from '../../core/endings'
 import { plural } from '../../core/format'
 import { leading } from '../../core/questions'
@@ -49,6 +49,7 @@ export function Transcript({ session, entry = null, find = false }: Props) {
     initialOffset: () => Number.MAX_SAFE_INTEGER,
   })
   useStartAtEnd(session, rows, count, entry)
+  useStayAtEnd(scroller)
   const marked = useDeepLink(session, rows, entry)
   useReadFromTop(session, rows, asked.split(' ')[0] ?? '')
   const { away, seen } = useAway(rows, count)
@@ -192,6 +193,26 @@ function useStartAtEnd(session: LiveSession, rows: Rows, count: number, entry: n
     // Rows are measured as they are drawn: the end is where it is only then.
     if (entry === null) requestAnimationFrame(() => requestAnimationFrame(() => rows.scrollToEnd()))
   })
+}
+
+/** When something appears below it, the thread loses room at its end: what was in view there stays. */
+function useStayAtEnd(scroller: RefObject<HTMLDivElement | null>): void {
+  useEffect(() => {
+    const here = scroller.current
+    if (here === null) return
+    let height = here.clientHeight
+    const observer = new ResizeObserver(() => {
+      const lost = height - here.clientHeight
+      const rest = here.scrollHeight - here.clientHeight - here.scrollTop
+      height = here.clientHeight
+      if (lost <= 0 || rest > lost + 1) return
+      here.scrollTop = here.scrollHeight
+      // A card that has shrunk with it is measured when it is drawn.
+      requestAnimationFrame(() => requestAnimationFrame(() => { here.scrollTop = here.scrollHeight }))
+    })
+    observer.observe(here)
+    return () => observer.disconnect()
+  }, [scroller])
 }
 
 const FRAMES_TO_SETTLE = 4
