@@ -1,11 +1,16 @@
 from __future__ import annotations
 
-import time
+import re
+from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
+from support.cost import calls
+from support.regex_steps import steps
 
+from dragoman.host.commands import danger as danger_module
 from dragoman.host.commands.danger import danger
-from dragoman.host.rules.access import MOST_OF_COMMAND, Command
+from dragoman.host.rules.access import Command
 
 DANGEROUS: list[tuple[Command, str]] = [
     ("rm -rf build", "rm deletes folders"),
@@ -75,6 +80,11 @@ DANGEROUS: list[tuple[Command, str]] = [
     ("script -qc 'dragoman policy trust' $x", "changes what agents may do"),
     ("dragoman sessions answer abc 1 yes", "answers a question that was put to a person"),
     ("dragoman sessions answer $id 1", "answers a question that was put to a person"),
+    ("rm -vfRi x", "rm deletes folders"),
+    ("git push -uf", "git push rewrites"),
+    ("git clean -xdf", "git clean discards"),
+    ("git branch -rD x", "git branch discards"),
+    ("git -c a=b --no-pager -C x push --force $y", "rewrites or deletes"),
     ("for f in *; do rm -rf $f; done", "deletes folders"),
     ("x=1; git push --force $y", "rewrites or deletes"),
 ]
@@ -108,31 +118,54 @@ def test_an_ordinary_command_has_none(command: Command) -> None:
     assert danger(command) is None
 
 
+def _patterns() -> Iterator[re.Pattern[str]]:
+    """All that a command is compared with, as the module does it."""
+    for value in vars(danger_module).values():
+        if isinstance(value, re.Pattern):
+            yield cast("re.Pattern[str]", value)
+        for row in cast("tuple[Any, ...]", value) if isinstance(value, tuple) else ():
+            if having := getattr(row, "having", ""):
+                yield re.compile(rf"\A(?:{having})\Z")
+            if beginning := getattr(row, "beginning", ""):
+                yield re.compile(rf"(?<![-\w])(?:{beginning})")
+                yield re.compile(row.then)
+
+
+PATTERNS = list(dict.fromkeys(_patterns()))
+
+
 @pytest.mark.parametrize(
     "part",
     [
-        "git push ",
-        "git -git ",
-        "rm ",
-        "| ",
-        "drop ",
-        "delete from x ",
-        "sh ",
-        "dd ",
-        "; ",
-        "/.ssh/",
+        *("git push ", "git -git ", "git -C ", "git -c x ", "rm ", "| ", "drop ", "delete from x "),
+        *("sh ", "dd ", "; ", "/.ssh/", "/.env.", "ssh -", " -r", " ", "sudo "),
+        *("r", "f", "d", "D", "R", "-", "--f", ".a", "x=", "aws create"),
     ],
 )
-def test_what_an_agent_repeats_costs_time_in_proportion(part: str) -> None:
-    def cost(size: int) -> float:
-        line = f"$x {part * (size // len(part))}"
-        best = 1e9
-        for _ in range(3):
-            danger.cache_clear()
-            start = time.thread_time()
-            danger(line)
-            best = min(best, time.thread_time() - start)
-        return best
+@pytest.mark.parametrize(("start", "end"), [("$x ", ""), ("-", "!"), ("-", "\n"), ("rm -", " .")])
+def test_what_an_agent_repeats_takes_steps_in_proportion(part: str, start: str, end: str) -> None:
+    def text(size: int) -> str:
+        return f"{start}{part * (size // len(part))}{end}"
 
-    # Sixteen times the length would be 256 times the time if it were quadratic.
-    assert cost(MOST_OF_COMMAND) < 100 * max(cost(MOST_OF_COMMAND // 16), 1e-4)
+    assert len(PATTERNS) > 30
+    for pattern in PATTERNS:
+        few, many = steps(pattern, text(80)), steps(pattern, text(160))
+        # Twice the length would be four times the steps if they were quadratic.
+        assert many < 2.6 * few + 50, pattern
+
+
+@pytest.mark.parametrize("part", ["git push ", "rm ", "| ", "; ", "x ", "-r ", "'", "sudo "])
+def test_what_an_agent_repeats_takes_calls_in_proportion(part: str) -> None:
+    def work(size: int) -> int:
+        danger.cache_clear()
+        return calls(lambda: danger(f"$x {part * (size // len(part))}"))
+
+    work(100)
+    assert work(8_000) < 2.6 * work(4_000) + 100
+
+
+def test_the_steps_of_a_regular_expression_are_counted() -> None:
+    assert 400 <= steps("(?:a|b)*c", "a" * 20) <= 900
+    assert steps("a*+c", "ab" * 100) < 1_000
+    assert steps(r"\A(?:a*)*b", "a" * 12) > 2_000
+    assert steps("a+?b{2,3}(?=x)", "aabbbx") < 40

@@ -26,7 +26,8 @@ class _Danger(NamedTuple):
     having: str = ""
 
 
-_GIT = r"git\s++(?:-[Cc]\s++\S++\s++|-\S++\s++)*+"
+# Not any number of options: each `git` in a line of them would be looked through to its end.
+_GIT = r"git\s++(?:-[Cc]\s++\S++\s++|-\S++\s++){0,4}+"
 _DELETES = "deletes folders and everything in them"
 _DISCARDS = "discards work that is not committed"
 _REWRITES = "rewrites the history of the repository"
@@ -39,7 +40,7 @@ _ANSWERS = "answers a question that was put to a person"
 _OUR_RULES = ("policy add", "policy remove", "policy revoke", "policy trust")
 
 _TABLE = (
-    _Danger(_DELETES, "rm", having=r"-[a-zA-Z]*[rR][a-zA-Z]*|--r.*"),
+    _Danger(_DELETES, "rm", having=r"-[a-qs-zA-QS-Z]*+[rR][a-zA-Z]*+|--r.*"),
     _Danger("deletes everything it finds", "find fd", having=r"-delete|rm|shred|-x|--exec.*"),
     _Danger("deletes everything it is given", "xargs parallel", having="rm|shred"),
     _Danger("erases files or disks for good", "shred wipefs mkfs.* fdisk parted diskutil"),
@@ -47,13 +48,15 @@ _TABLE = (
     _Danger(
         "changes the rights of a whole tree", "chmod chown chgrp", having=r"-[a-z]*R.*|--rec.*"
     ),
-    _Danger("rewrites or deletes what others have", "git", "push", r"-[a-z]*[fd][a-z]*|\+.*|:.+"),
+    _Danger(
+        "rewrites or deletes what others have", "git", "push", r"-[a-ceg-z]*+[df][a-z]*+|\+.*|:.+"
+    ),
     _Danger("rewrites or deletes what others have", "git", "push", r"--(?:f|m|d|prune).*"),
     _Danger(_DISCARDS, "git", "reset", "--h.*|--merge|--keep"),
-    _Danger(_DISCARDS, "git", "clean", r"-[a-z]*f.*|--f.*"),
+    _Danger(_DISCARDS, "git", "clean", r"-[a-eg-z]*+f.*|--f.*"),
     _Danger(_DISCARDS, "git", "checkout|switch", r"-f|--force|--discard-changes|--|\."),
     _Danger(_DISCARDS, "git", "restore|stash drop|stash clear|worktree remove"),
-    _Danger(_DISCARDS, "git", "branch", r"-[a-zA-Z]*D.*|--delete"),
+    _Danger(_DISCARDS, "git", "branch", r"-[a-zA-CE-Z]*+D.*|--delete"),
     _Danger(_REWRITES, "git", "rebase|filter-branch|filter-repo|reflog expire|update-ref|replace"),
     _Danger(_REWRITES, "git", "commit", "--am.*"),
     _Danger(_REWRITES, "git", "gc", "--prune=.*"),
