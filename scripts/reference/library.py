@@ -28,7 +28,7 @@ GROUPS = {
         "Client AgentCommand RemoteAgent Transport HostCapabilities SessionOptions Timeouts Quirks "
         "Offer Tap AgentInfo AgentCapabilities AuthMethod SessionInfo run_prompt"
     ),
-    "Sessions and turns": "Session Turn Stream PromptInput Change",
+    "Sessions and turns": "Session Turn Steer Stream PromptInput Change",
     "Content": (
         "Content Text Image Audio Resource ResourceLink UnknownContent ToolContent ContentItem "
         "Diff TerminalItem UnknownItem Location"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
     from dragoman.client.sessions.prompts import PromptInput
     from dragoman.client.sessions.session import Session
+    from dragoman.client.sessions.steering import Steer
     from dragoman.client.sessions.turn import Turn
     from dragoman.errors import (
         AgentExited,
@@ -304,6 +305,7 @@ __all__ = [
     "SseServer",
     "StartError",
     "StdioServer",
+    "Steer",
     "StoreAway",
     "StoreCorrupt",
     "StoreCrowded",
@@ -362,6 +364,7 @@ _NAMES = {
     "client.mcp": "HttpServer InProcessServer McpServer SseServer StdioServer",
     "client.sessions.prompts": "PromptInput",
     "client.sessions.session": "Session",
+    "client.sessions.steering": "Steer",
     "client.sessions.turn": "Turn",
     "errors": (
         "AgentExited AmbiguousSession AuthRequired CallTimeout CancelIgnored ChainBroken "

@@ -371,6 +371,14 @@ _MAKERS: list[Maker] = [
     lambda d: e.FileWritten("a.py", "new", before="old"),
     lambda d: e.PromptQueued(_id(d, "q"), [_content(d)], d.choice((None, _TERMS))),
     lambda d: e.PromptUnqueued(_id(d, "q")),
+    lambda d: e.PromptQueued(_id(d, "q"), [_content(d)], steer=d.choice((None, "waiting", "sent"))),
+    lambda d: e.Steered(
+        _id(d, "q"),
+        d.choice(("delivered", "queued", "started", "refused", "unsure")),
+        "steering",
+        d.choice(([], [_content(d)])),
+        d.choice(("", "not now")),
+    ),
 ]
 
 

@@ -243,8 +243,20 @@ _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
     e.TerminalReleased: st.builds(e.TerminalReleased, terminal_id=_ids),
     e.FileWritten: st.builds(e.FileWritten, path=_texts, after=_texts, before=_maybe(_texts)),
     e.FileReverted: st.builds(e.FileReverted, path=_texts, turn_id=_maybe(_turns)),
-    e.PromptQueued: st.builds(e.PromptQueued, queue_id=_turns, content=_lists_of_content),
+    e.PromptQueued: st.builds(
+        e.PromptQueued,
+        queue_id=_turns,
+        content=_lists_of_content,
+        steer=st.sampled_from([None, "waiting", "sent"]),
+    ),
     e.PromptUnqueued: st.builds(e.PromptUnqueued, queue_id=_turns),
+    e.Steered: st.builds(
+        e.Steered,
+        queue_id=_turns,
+        outcome=st.sampled_from(["delivered", "queued", "started", "refused", "unsure"]),
+        content=_lists_of_content,
+        reason=_texts,
+    ),
 }
 
 KINDS = tuple(_EVENTS)

@@ -80,6 +80,8 @@ def told(event: dragoman.Event) -> str:  # noqa: C901 (one case for each kind)
             return event.text
         case events.PromptUnqueued():
             return event.queue_id
+        case events.Steered():
+            return event.outcome
         case _:
             assert_never(event)
 

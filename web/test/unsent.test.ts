@@ -46,7 +46,7 @@ test('an edited prompt keeps its files, and its mentions are found anew', () => 
 test('an edit of a prompt that has left the queue goes to the composer', () => {
   const session = new LiveSession('s')
   session.loaded = true
-  session.state.queue = [{ id: 'q', content: queued, terms: null }]
+  session.state.queue = [{ id: 'q', content: queued, terms: null, steer: null }]
   session.edits.set('q', { before: 'old', text: 'new words' })
   session.edits.set('untouched', { before: 'same', text: 'same' })
   expect(rescueEdits(session)).toBe(false)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, cast
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from dragoman.host.claims.habits import Habits
 
@@ -58,6 +59,21 @@ TERMINAL_OUTPUT: Final = _of_terminals(
 TERMINAL_EXIT: Final = _of_terminals(
     "terminal_exit", "how it ended: `terminal_id`, `exit_code`, `signal`"
 )
+STEERING: Final = Extension(
+    path=("steering", "supported"),
+    said_by="Claude, Codex",
+    meaning="in the answer to `initialize`: it takes steers, by `_session/steering`",
+)
+ACTIVE_RUN: Final = Extension(
+    path=("goose", "activeRunId"),
+    said_by="Goose",
+    meaning="the run that `_goose/unstable/session/steer` has to name; null when it is over",
+)
+PROMPT_QUEUEING: Final = Extension(
+    path=("claudeCode", "promptQueueing"),
+    said_by="Claude",
+    meaning="in its capabilities: it takes a prompt while another is in flight",
+)
 EXTENSIONS: Final = (
     *TOOL_NAMES,
     TOOL_OUTPUT,
@@ -65,6 +81,9 @@ EXTENSIONS: Final = (
     TERMINAL_INFO,
     TERMINAL_OUTPUT,
     TERMINAL_EXIT,
+    STEERING,
+    ACTIVE_RUN,
+    PROMPT_QUEUEING,
 )
 
 
@@ -76,6 +95,15 @@ def said(meta: Mapping[str, Any] | None, extension: Extension) -> Any:
             return None
         value = cast("Mapping[str, Any]", value).get(key)
     return value
+
+
+def active_run(meta: Mapping[str, Any] | None) -> str | UnsetType | None:
+    """The run that can be steered; None when it is over, UNSET where nothing is said about it."""
+    match meta:
+        case {"goose": {"activeRunId": str() | None as run_id}}:
+            return run_id
+        case _:
+            return UNSET
 
 
 def tool_name(meta: Mapping[str, Any] | None) -> str | None:

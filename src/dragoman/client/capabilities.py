@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -55,6 +55,9 @@ class AgentCapabilities(msgspec.Struct, kw_only=True, omit_defaults=True, rename
     logout: bool = False
     auth_status: bool = False
     providers: bool = False
+    steer: Literal["steering", "prompt"] | None = None
+    """How it takes a steer, as it says at once. Others name the run to be steered in each turn, or
+    ask for the steers that wait."""
     raw: dict[str, Any] = {}
 
 

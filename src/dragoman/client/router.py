@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dragoman.client.connection_questions import OutsideQuestions
-from dragoman.client.dialects.dialect import Place
+from dragoman.client.dialects.dialect import Place, PulledSteers
 from dragoman.client.mcp import InProcessServer, McpHandler
 from dragoman.errors import InvalidParams, ResourceNotFound
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
@@ -112,6 +112,16 @@ class Router:
         for session in self.sessions():
             session.gate.consent.elicitations.complete(elicitation_id)
         self.outside.complete(elicitation_id)
+
+    # ── steers ────────────────────────────────────────────────────────────────────────────────
+
+    def on_run(self, session_id: str, run_id: str | None) -> None:
+        if (session := self._sessions.get(session_id)) is not None:
+            session.steering.on_run(run_id)
+
+    async def pull_steers(self, session_id: str) -> PulledSteers:
+        session = self._sessions.get(session_id)
+        return PulledSteers({}, False) if session is None else await session.steering.pull()
 
     # ── requests ──────────────────────────────────────────────────────────────────────────────
 

@@ -24,6 +24,9 @@ from dragoman.session.facts import (
     Mode,
     PermissionQuestion,
     PlanStep,
+    SteerOutcome,
+    SteerStage,
+    SteerWay,
     SubagentState,
     TokenUsage,
     TurnTerms,
@@ -474,11 +477,15 @@ class FileReverted(Recorded, tag="file_reverted"):
 
 
 class PromptQueued(Recorded, tag="prompt_queued"):
-    """A prompt was queued, or changed while queued; its `terms` do not change."""
+    """A prompt was queued, or changed while queued; its `terms` do not change.
+
+    A `steer` is for the running turn, and comes before other prompts.
+    """
 
     queue_id: str
     content: list[Content]
     terms: TurnTerms | None = None
+    steer: SteerStage | None = None
 
     @property
     def text(self) -> str:
@@ -490,6 +497,25 @@ class PromptUnqueued(Recorded, tag="prompt_unqueued"):
 
     queue_id: str
     dropped: bool = False
+
+
+class Steered(Recorded, tag="steered"):
+    """What became of a steer: exactly once, unless it is dropped from the queue.
+
+    Only one that is `queued` is still to be sent. The `content` is missing where a turn has it:
+    that which it becomes, or the one with this `turn_id`. The `reason` is in the agent's words.
+    """
+
+    queue_id: str
+    outcome: SteerOutcome
+    way: SteerWay | None = None
+    content: list[Content] = []
+    reason: str = ""
+    turn_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.content)
 
 
 Event: TypeAlias = (
@@ -530,4 +556,5 @@ Event: TypeAlias = (
     | FileReverted
     | PromptQueued
     | PromptUnqueued
+    | Steered
 )

@@ -252,6 +252,16 @@ the `cancel` of the turn or the request; the `offer`, which does not include it;
 which it is too much, or whose provider failed."""
 
 
+SteerStage: TypeAlias = Literal["waiting", "sent"]
+"""Of a steer in the queue: it waits, or the agent has it and has not said what became of it."""
+SteerOutcome: TypeAlias = Literal["delivered", "queued", "started", "refused", "unsure"]
+"""`delivered` into the running turn; `queued` as the next prompt; no turn ran, so it `started` one;
+`refused` by the agent; `unsure`: the agent may have taken it."""
+SteerWay: TypeAlias = Literal["steering", "run", "pull", "prompt", "queue"]
+"""How a steer went: by the request `_session/steering`, to the run that the agent named, in answer
+to the agent's own request, as a prompt in flight, or no further than our queue."""
+
+
 class TurnTerms(Fact):
     """What came with the prompt of a turn from another process, and holds for that turn alone, in
     addition to the rules of the process that runs the session.

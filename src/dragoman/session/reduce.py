@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.session import events as e
-from dragoman.session import terminals
+from dragoman.session import prompt_queue, terminals
 from dragoman.session.bounds import (
     ID,
     LIMITS,
@@ -41,7 +41,6 @@ from dragoman.session.state import (
     PendingElicitation,
     PendingPermission,
     PlanEntry,
-    QueuedPrompt,
     ResetEntry,
     SessionState,
     Subagent,
@@ -53,6 +52,7 @@ from dragoman.session.state import (
     ending_of,
 )
 from dragoman.session.thread import (
+    LAST_PROMPT,
     LAST_USER,
     STEPS_PLAN,
     Spoken,
@@ -73,7 +73,6 @@ from dragoman.session.thread import (
     say,
 )
 
-_PROMPT = "last prompt"
 _AT_WORK = ("running", "requires_action")
 Saying = e.AgentMessage | e.AgentThought
 
@@ -173,7 +172,7 @@ def _turn_started(state: SessionState, event: e.TurnStarted, limits: Limits) -> 
     turns.append(TurnState(event.turn_id, seq=event.seq))
     if len(turns) > limits.turns:
         del turns[: len(turns) // 4 or 1]
-    state.places[_PROMPT] = state.entry_count
+    state.places[LAST_PROMPT] = state.entry_count
     prompt = UserEntry()
     append(state, event, prompt, limits)
     for part in event.content:
@@ -261,7 +260,7 @@ def _echoes_prompt(state: SessionState, event: e.UserMessage) -> bool:
 
 
 def _prompt_is_last(state: SessionState) -> bool:
-    return state.places.get(_PROMPT) == state.entry_count - 1
+    return state.places.get(LAST_PROMPT) == state.entry_count - 1
 
 
 def _agent_message(state: SessionState, event: e.AgentMessage, limits: Limits) -> None:
@@ -533,21 +532,6 @@ def _ignored(
     """A record for people and for undoing; the thread shows it through the tool call."""
 
 
-# ── the queue ─────────────────────────────────────────────────────────────────────────────────
-
-
-def _prompt_queued(state: SessionState, event: e.PromptQueued, limits: Limits) -> None:
-    for prompt in state.queue:
-        if prompt.id == event.queue_id:
-            prompt.content = event.content
-            return
-    state.queue.append(QueuedPrompt(event.queue_id, event.content, event.terms))
-
-
-def _prompt_unqueued(state: SessionState, event: e.PromptUnqueued, limits: Limits) -> None:
-    state.queue = [prompt for prompt in state.queue if prompt.id != event.queue_id]
-
-
 _STEPS: dict[type[Any], Callable[[SessionState, Any, Limits], None]] = {
     e.SessionOpened: _session_opened,
     e.SessionClosed: _session_closed,
@@ -584,6 +568,7 @@ _STEPS: dict[type[Any], Callable[[SessionState, Any, Limits], None]] = {
     e.TerminalReleased: terminals.terminal_released,
     e.FileWritten: _ignored,
     e.FileReverted: _ignored,
-    e.PromptQueued: _prompt_queued,
-    e.PromptUnqueued: _prompt_unqueued,
+    e.PromptQueued: prompt_queue.prompt_queued,
+    e.PromptUnqueued: prompt_queue.prompt_unqueued,
+    e.Steered: prompt_queue.steered,
 }

@@ -25,6 +25,8 @@ from dragoman.session.facts import (
     Modes,
     PermissionQuestion,
     PlanStep,
+    SteerOutcome,
+    SteerStage,
     SubagentState,
     TokenUsage,
     TurnTerms,
@@ -88,10 +90,13 @@ class UserEntry(_Spoken, tag="user"):
     """What the user said: a prompt, or what the agent attributes to the user.
 
     `reported`: the agent said so outside a replayed history, so it is possible
-    that nobody typed it here.
+    that nobody typed it here. `steer`: it was meant for the turn that ran, and this became of it,
+    for this `reason`.
     """
 
     reported: bool = False
+    steer: SteerOutcome | None = None
+    reason: str = ""
 
 
 class AgentEntry(_Spoken, tag="agent"):
@@ -296,6 +301,8 @@ class QueuedPrompt(msgspec.Struct, omit_defaults=True, rename="camel"):
     id: str
     content: list[Content]
     terms: TurnTerms | None = None
+    steer: SteerStage | None = None
+    """For a prompt that is meant for the running turn: it waits, or is with the agent."""
 
 
 Ending: TypeAlias = Literal["completed", "cancelled", "failed", "interrupted"]
@@ -443,7 +450,7 @@ def loose_ends(state: SessionState, reason: str = ENDED) -> list[e.Event]:
     """The events that end what was left open: questions, terminals, the turn.
 
     Prompts that were queued stay so, unless this is a fork or an import: they wait where they were
-    queued. Empty when everything was in order.
+    queued. A steer that the agent may have taken does not. Empty when everything was in order.
     """
     events: list[e.Event] = []
     for pending in state.pending.values():
@@ -456,6 +463,12 @@ def loose_ends(state: SessionState, reason: str = ENDED) -> list[e.Event]:
     events += [e.TerminalExited(terminal_id) for terminal_id in running]
     if reason in (FORKED, IMPORTED):
         events += [e.PromptUnqueued(queued.id, dropped=True) for queued in state.queue]
+    else:
+        events += [
+            e.Steered(queued.id, "unsure", content=queued.content, reason=reason)
+            for queued in state.queue
+            if queued.steer == "sent"
+        ]
     if state.turn is not None:
         error = f"interrupted: {reason}"
         events.append(e.TurnEnded(state.turn.id, error=error, interrupted=True))

@@ -37,6 +37,7 @@ from dragoman.session.state import (
     UserEntry,
 )
 
+LAST_PROMPT = "last prompt"
 LAST_USER = "last user entry"
 STEPS_PLAN = "steps"
 """Keys of `places` that do not belong to one entry."""

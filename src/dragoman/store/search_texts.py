@@ -57,7 +57,7 @@ class Texts:
         if isinstance(event, e.InfoChanged):
             return self._titled(event)
         whole = self.rest()
-        if isinstance(event, e.TurnStarted):
+        if isinstance(event, e.TurnStarted | e.Steered):
             whole += _said(event.seq, "user", event.text)
         if isinstance(event, _Message) and event.text:
             self._kind, self._id, self._seq = type(event), event.message_id, event.seq
@@ -88,6 +88,7 @@ _CONCERNED = frozenset(
         e.UserMessage,
         e.InfoChanged,
         e.TurnStarted,
+        e.Steered,
         e.TurnEnded,
         e.ToolCallUpdated,
         e.SessionClosed,

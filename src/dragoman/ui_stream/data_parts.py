@@ -67,6 +67,17 @@ def notice(event: e.Notice) -> Data:
     return Data("data-acp-notice", data)
 
 
+def steer(event: e.Steered) -> Data:
+    """What was said into the turn, where it was taken up, or why not."""
+    data = given(
+        outcome=event.outcome,
+        way=event.way,
+        content=[acp_json.content(part) for part in event.content],
+        reason=event.reason or None,
+    )
+    return Data("data-acp-steer", data, id=event.queue_id)
+
+
 def compaction(entry: CompactionEntry) -> Data:
     data = given(
         compactionId=entry.id,

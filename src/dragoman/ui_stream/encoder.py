@@ -198,10 +198,15 @@ class Encoder:
             e.FileReverted: self._ignored,
             e.PromptQueued: self._ignored,
             e.PromptUnqueued: self._ignored,
+            e.Steered: self._steered,
         }
 
     def _session_opened(self, event: e.SessionOpened) -> None:
         self.session_id = self.session_id or event.session_id
+
+    def _steered(self, event: e.Steered) -> None:
+        if self.open and event.content:
+            self._parts.append(data_parts.steer(event))
 
     def _turn_started(self, event: e.TurnStarted) -> None:
         if self.message_id is None:

@@ -96,6 +96,7 @@ class Step extends Thread {
       case 'elicitation_settled': return this.settled(event.requestId)
       case 'prompt_queued': return this.queued(event)
       case 'prompt_unqueued': state.queue = state.queue.filter((p) => p.id !== event.queueId); return
+      case 'steered': return this.steered(event)
       case 'access':
       case 'file_written':
       case 'file_reverted': return
@@ -266,11 +267,30 @@ class Step extends Thread {
 
   private queued(event: e.PromptQueued): void {
     const { state } = this
-    const { queueId: id, content, terms } = event
-    const known = state.queue.some((prompt) => prompt.id === id)
-    state.queue = known
-      ? state.queue.map((p) => (p.id === id ? { ...p, content } : p))
-      : [...state.queue, { ...newQueuedPrompt(), id, content, ...(terms && { terms }) }]
+    const { queueId: id, content, terms, steer = null } = event
+    if (state.queue.some((prompt) => prompt.id === id)) {
+      state.queue = state.queue.map((p) => (p.id === id ? { ...p, content, steer } : p))
+      return
+    }
+    const others = state.queue.findIndex((prompt) => prompt.steer === null)
+    const place = steer === null || others < 0 ? state.queue.length : others
+    const prompt = { ...newQueuedPrompt(), id, content, steer, ...(terms && { terms }) }
+    state.queue = [...state.queue.slice(0, place), prompt, ...state.queue.slice(place)]
+  }
+
+  private steered(event: e.Steered): void {
+    const { state } = this
+    const { queueId: id, outcome, content = [] } = event
+    if (outcome === 'queued') {
+      state.queue = state.queue.map((p) => (p.id === id ? { ...p, steer: 'waiting' } : p))
+      return
+    }
+    state.queue = state.queue.filter((p) => p.id !== id)
+    if (content.length === 0) return
+    state.places.set(PROMPT, entryCount(state))
+    const entry = this.append<Extract<Spoken, { type: 'user' }>>(event, { ...newUserEntry(), steer: outcome, until: event.at ?? 0 })
+    for (const part of content) this.addWhole(entry, part)
+    this.put(entry, 'reason', event.reason ?? '')
   }
 
   // ── messages ─────────────────────────────────────────────────────────────────────────────────

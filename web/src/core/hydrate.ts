@@ -98,7 +98,7 @@ export function index(state: SessionState): void {
     state.size += ROW + entry.size
     if (entry.type === 'user') {
       places.set(LAST_USER, place)
-      if (beginsTurn(entry, state.entries[at - 1])) places.set(PROMPT, place)
+      if (entry.steer !== null || beginsTurn(entry, state.entries[at - 1])) places.set(PROMPT, place)
     }
     const key = keyOf(entry)
     if (key !== null) places.set(key, place)

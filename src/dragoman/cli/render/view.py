@@ -57,10 +57,18 @@ class Stage(ABC):
         match event:
             case e.TurnStarted():
                 self.asked(event.text)
-            case e.PromptQueued():
+            case e.PromptQueued(steer=None | "waiting"):
                 self.remark(f"queued: {event.text}")
+            case e.Steered() if event.content:
+                self._said_meanwhile(event)
             case _:
                 pass
+
+    def _said_meanwhile(self, event: e.Steered) -> None:
+        if event.outcome in ("delivered", "started"):
+            self.asked(event.text)
+        else:
+            self.remark(steer_words(event), failed=True)
 
     @abstractmethod
     def asked(self, text: str) -> None:
@@ -73,6 +81,13 @@ class Stage(ABC):
     @abstractmethod
     def remark(self, sentence: str, *, failed: bool = False) -> None:
         """A sentence of ours about the session."""
+
+
+def steer_words(event: e.Steered) -> str:
+    """What became of a steer that was not delivered, and what was said."""
+    what = "not delivered" if event.outcome == "refused" else "perhaps not delivered"
+    why = f" ({event.reason})" if event.reason else ""
+    return f"{what}{why}: {event.text}"
 
 
 def heading(prefix: str, text: str, style: Style, *codes: str) -> str:

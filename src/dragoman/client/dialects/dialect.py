@@ -14,8 +14,11 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from dragoman.agents.extensions import STEERING, said
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.config import Timeouts
+from dragoman.client.dialects import steer_calls
+from dragoman.client.dialects.steer_calls import OnSteerReply, run_reply, steering_reply
 from dragoman.client.dialects.translation import (
     Schema,
     block_of,
@@ -24,7 +27,7 @@ from dragoman.client.dialects.translation import (
     session_info,
 )
 from dragoman.client.mcp import InProcessServer, McpHandler, McpServer, StdioServer
-from dragoman.errors import DragomanError, InvalidMessage, Unsupported
+from dragoman.errors import DragomanError, InvalidMessage, RemoteError, Unsupported
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions.questions import PermissionAnswer, Subject
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalSnapshot
@@ -34,7 +37,7 @@ from dragoman.schema.model import Unknown
 from dragoman.session.bounds import LIMITS, fitted
 from dragoman.session.content import Content, Text
 from dragoman.session.events import Event, ToolCallUpdated
-from dragoman.session.facts import ConfigOption, PermissionOption, TokenUsage
+from dragoman.session.facts import ConfigOption, PermissionOption, SteerWay, TokenUsage
 from dragoman.session.state import SessionState
 from dragoman.session.terminals import OutputQuota
 from dragoman.wire.fast_path import Usual
@@ -112,6 +115,13 @@ Meta: TypeAlias = dict[str, Any] | None
 """What ACP calls `_meta`."""
 
 
+class PulledSteers(msgspec.Struct, frozen=True):
+    """Steers by their ids, for an agent that asks; `more` says that other prompts wait."""
+
+    steers: dict[str, list[Content]]
+    more: bool
+
+
 class Host(Protocol):
     """What a dialect needs of the client to serve the agent."""
 
@@ -124,6 +134,14 @@ class Host(Protocol):
         ...
 
     def on_elicitation_complete(self, elicitation_id: str) -> None: ...
+
+    def on_run(self, session_id: str, run_id: str | None) -> None:
+        """The agent names the run that a steer is for; None when it is over."""
+        ...
+
+    async def pull_steers(self, session_id: str) -> PulledSteers:
+        """What was said meanwhile, for an agent that asks for it."""
+        ...
 
     async def read_text_file(
         self, session_id: str, path: str, line: int | None, limit: int | None
@@ -213,6 +231,8 @@ class Dialect(ABC):
         reply = codec.decode(raw, self.schema.InitializeResponse)
         capabilities = self._capabilities(reply)
         capabilities.raw = _as_it_came(raw, self.capabilities_field)
+        if (said(reply.meta, STEERING) or said(capabilities.raw.get("_meta"), STEERING)) is True:
+            capabilities.steer = "steering"
         methods = (method for method in reply.auth_methods if not isinstance(method, Unknown))
         return Welcome(
             protocol_version=reply.protocol_version,
@@ -407,6 +427,36 @@ class Dialect(ABC):
         blocks = [block_of(part, self.schema) for part in prompt]
         request = self.schema.PromptRequest(session_id=session_id, prompt=blocks, meta=meta)
         return codec.encode(request)
+
+    async def steer(
+        self, session_id: str, prompt: Prompt, way: SteerWay, run_id: str, on_reply: OnSteerReply
+    ) -> None:
+        """Put something into the running turn, by a `way` that the agent offers. An error that the
+        agent answers with is a reply, too."""
+        blocks = [block_of(part, self.schema) for part in prompt]
+        match way:
+            case "prompt":
+                calling = self._prompt_in_flight(session_id, prompt, on_reply)
+            case "run":
+                params, read = steer_calls.run_params(session_id, blocks, run_id), run_reply
+                calling = self._steer(steer_calls.RUN, params, lambda raw: on_reply(read(raw)))
+            case _:
+                params, read = steer_calls.steering_params(session_id, blocks), steering_reply
+                calling = self._steer(steer_calls.STEERING, params, lambda raw: on_reply(read(raw)))
+        try:
+            await calling
+        except RemoteError as error:
+            on_reply(steer_calls.steer_refusal(error))
+
+    async def _steer(
+        self, method: str, params: bytes, on_reply: Callable[[msgspec.Raw], None]
+    ) -> None:
+        await self._peer.call(method, params, timeout=self._timeouts.control, on_reply=on_reply)
+
+    async def _prompt_in_flight(
+        self, session_id: str, prompt: Prompt, on_reply: OnSteerReply
+    ) -> None:
+        raise Unsupported("a prompt while another is in flight")
 
     @abstractmethod
     def cancel(self, session_id: str, meta: Meta = None) -> None: ...

@@ -12,11 +12,12 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
-from dragoman.client.capabilities import explained
-from dragoman.client.dialects.dialect import Finished, Meta, Place
-from dragoman.client.sessions.config_options import checked_option, option_of, with_own, with_value
+from dragoman.client.capabilities import AgentCapabilities, explained
+from dragoman.client.dialects.dialect import Dialect, Finished, Meta, Place
+from dragoman.client.sessions import session_requests
 from dragoman.client.sessions.prompts import PromptInput, prepare
 from dragoman.client.sessions.session_log import SessionLog
+from dragoman.client.sessions.steering import Steer, Steering
 from dragoman.client.sessions.turn import Turn
 from dragoman.errors import (
     AuthRequired,
@@ -27,7 +28,6 @@ from dragoman.errors import (
     RemoteError,
     SessionBusy,
     SessionGone,
-    Unsupported,
 )
 from dragoman.host.forms.elicitation import ElicitationAnswer
 from dragoman.host.gate import Gate
@@ -35,7 +35,7 @@ from dragoman.host.workspace.changes import Change
 from dragoman.session import events as e
 from dragoman.session.content import Content
 from dragoman.session.facts import TurnTerms
-from dragoman.session.state import OVER_STATUSES, AgentEntry, Pending
+from dragoman.session.state import AgentEntry, Pending
 from dragoman.stream import Stream
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ class Session:
         self._turn: Turn | None = None
         self._prompting: tuple[Turn, asyncio.Task[None]] | None = None
         self._queue = deque(self._turn_for(p.id, p.content, p.terms) for p in log.state.queue)
+        self.steering = Steering(self, self._queue)
+        self.steering.restore(log.state.queue)
+        log.is_repeated = self.steering.hears
         self._failed_with: DragomanError | None = None
         self._closing = False
         self._holding = False
@@ -103,6 +106,19 @@ class Session:
     @property
     def busy(self) -> bool:
         return self._turn is not None
+
+    @property
+    def running(self) -> Turn | None:
+        """The turn that runs."""
+        return self._turn
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._client.dialect
+
+    @property
+    def capabilities(self) -> AgentCapabilities:
+        return self._client.capabilities
 
     @property
     def at_work(self) -> bool:
@@ -158,10 +174,32 @@ class Session:
             self._begin(turn)
         return turn
 
+    async def steer(self, prompt: PromptInput) -> Steer:
+        """Say something into the running turn: content as for `prompt`. How depends on what the
+        agent offers; where it offers nothing, or no turn can take it, it is the next
+        prompt. If nothing runs, it is one at once. What it returns says what became of it.
+
+        Raises what `prompt` raises.
+        """
+        self._require_open()
+        content, warnings = self._prepared(prompt)
+        turn = self._turn_for(_new_turn_id(), content, None)
+        if self.busy or self._queue:
+            for warning in warnings:
+                self.log.record(e.Notice(warning, "warning", source="client"))
+            return await self.steering.add(turn)
+        turn.warnings = warnings
+        self.log.record(e.Steered(turn.id, "started", "prompt", turn_id=turn.id))
+        self._begin(turn)
+        return Steer(turn.id, "started", "prompt", turn=turn)
+
     def go_on(self) -> None:
-        """Send the first of the prompts that wait, unless a turn runs."""
-        if self._queue and not self.busy:
-            following = self._queue.popleft()
+        """Send the first of the prompts that wait, unless a turn runs, or the agent has a steer of
+        which it has not said what became of it."""
+        if self._queue and not self.busy and not self.steering.under_way:
+            following = self._queue[0]
+            self.steering.begins(following)
+            self._queue.popleft()
             self.log.record(e.PromptUnqueued(following.id))
             self._begin(following)
 
@@ -187,9 +225,9 @@ class Session:
         self.gate.consent.begin(turn)
         for warning in turn.warnings:
             self.log.record(e.Notice(warning, "warning", source="client"))
-        self._prompting = turn, self._spawn(self._run(turn))
+        self._prompting = turn, self.spawn(self._run(turn))
         if turn.timeout is not None:
-            self._spawn(self._watch(turn, turn.timeout))
+            self.spawn(self._watch(turn, turn.timeout))
 
     async def _run(self, turn: Turn) -> None:
         try:
@@ -199,6 +237,7 @@ class Session:
                 self._finish(turn, Finished("cancelled"))
                 return
             turn.sent = True
+            self.steering.push()
             await self._client.dialect.prompt(
                 self.id, turn.content, turn.meta, lambda finished: self._finish(turn, finished)
             )
@@ -223,23 +262,28 @@ class Session:
         elif not turn.done:
             self.gate.consent.cancel_all("the turn ended")
             ended = e.TurnEnded(turn.id, finished.stop_reason, finished.usage, meta=finished.meta)
-            self._end(turn, ended, None)
+            self._end(turn, ended, None, in_order=True)
 
     def _fail(self, turn: Turn, error: DragomanError) -> None:
         if not turn.done:
             self._failed_with = error
             self.gate.consent.cancel_all("the turn was interrupted")
-            self._end(turn, e.TurnEnded(turn.id, error=str(error)), error)
+            ended = e.TurnEnded(turn.id, error=str(error))
+            self._end(turn, ended, error, in_order=isinstance(error, RemoteError))
 
-    def _end(self, turn: Turn, event: e.TurnEnded, error: DragomanError | None) -> None:
+    def _end(
+        self, turn: Turn, event: e.TurnEnded, error: DragomanError | None, *, in_order: bool
+    ) -> None:
         self.log.end_replay()
+        self.steering.turn_ended(in_order=in_order)
         self._turn = self.log.turn = None
         self.gate.consent.begin(None)
         self.log.record(event)
         turn.finish(event, error)
-        self._begin_next()
+        self.begin_next()
 
-    def _begin_next(self) -> None:
+    def begin_next(self) -> None:
+        """Send what waits, unless there is a reason not to."""
         if not (self._closing or self._holding or self._client.connection_error is not None):
             self.go_on()
 
@@ -255,7 +299,7 @@ class Session:
                 self._send_cancel()
                 self._fail(turn, NoProgress(self.id, seconds))
                 return
-            await _settled_within(turn, seconds - waited)
+            await turn.settled_within(seconds - waited)
 
     async def cancel(self, *, meta: Meta = None) -> None:
         """Stop the running turn and wait for the agent to end it. Without a turn, stop what the
@@ -274,7 +318,7 @@ class Session:
         self.stop_turn(turn, meta)
         seconds = self._client.timeouts.cancel
         pauses = self._client.pauses
-        while not await _settled_within(turn, seconds):
+        while not await turn.settled_within(seconds):
             before, pauses = pauses, self._client.pauses
             if pauses is not None and pauses == before:
                 raise CancelIgnored(self.id, seconds)
@@ -300,25 +344,13 @@ class Session:
         Raises Unsupported unless the call is `cancellable`.
         """
         self._require_open()
-        call = self.state.tool_call(tool_call_id)
-        if call is not None and call.status in OVER_STATUSES:
-            return False
-        if call is None or not call.cancellable:
-            raise Unsupported(f"stopping the tool call {tool_call_id} alone")
-        cancelling = self._client.dialect.cancel_tool_call(self.id, tool_call_id)
-        return await _reached(cancelling, lambda: call.status in OVER_STATUSES)
+        return await session_requests.cancel_tool_call(self, tool_call_id)
 
     async def cancel_terminal(self, terminal_id: str) -> bool:
         """Have the agent stop what runs in a terminal of its own; the turn continues. False if it
         is over already. Raises Unsupported unless the terminal is `cancellable`."""
         self._require_open()
-        terminal = self.state.terminals.get(terminal_id)
-        if terminal is not None and not terminal.running:
-            return False
-        if terminal is None or not terminal.cancellable:
-            raise Unsupported(f"stopping the terminal {terminal_id} alone")
-        cancelling = self._client.dialect.cancel_terminal(self.id, terminal_id)
-        return await _reached(cancelling, lambda: not terminal.running)
+        return await session_requests.cancel_terminal(self, terminal_id)
 
     @property
     def queued(self) -> list[Turn]:
@@ -328,20 +360,23 @@ class Session:
     def edit_queued(self, turn: Turn, prompt: PromptInput) -> None:
         """Replace a prompt that is still queued. Raises ValueError if the new one is empty,
         KeyError if it was sent or dropped."""
-        if turn not in self._queue:
+        if not self.steering.is_here(turn):
             raise KeyError(turn.id)
         turn.content, turn.warnings = self._prepared(prompt)
-        self.log.record(e.PromptQueued(turn.id, turn.content))
+        stage = None if turn.steer is None else "waiting"
+        self.log.record(e.PromptQueued(turn.id, turn.content, steer=stage))
 
     def _prepared(self, prompt: PromptInput) -> tuple[list[Content], list[str]]:
         client = self._client
         return prepare(prompt, client.capabilities, self.cwd, files_are_here=client.files_are_here)
 
     def drop_queued(self, turn: Turn) -> None:
-        """Drop a queued prompt; its turn ends as cancelled, and is not sent."""
-        if turn in self._queue:
+        """Drop a queued prompt; its turn ends as cancelled, and is not sent. A steer that is with
+        the agent stays."""
+        if self.steering.is_here(turn):
             self._queue.remove(turn)
             self.log.record(e.PromptUnqueued(turn.id, dropped=True))
+            self.steering.dropped(turn)
             turn.finish(e.TurnEnded(turn.id, "cancelled"), None)
 
     # ── answers ───────────────────────────────────────────────────────────────────────────────
@@ -363,19 +398,7 @@ class Session:
         """Switch the mode. Raises Unsupported for an agent without modes, ValueError for a mode it
         does not have."""
         self._require_open()
-        modes = self.state.modes
-        if modes is None:
-            option = option_of(self.state.config_options, "mode")
-            if option is None:
-                raise Unsupported("modes")
-            await self.set_config_option(option.id, mode_id, meta=meta)
-            return
-        known = [mode.id for mode in modes.available]
-        if known and mode_id not in known:
-            raise ValueError(f"there is no mode {mode_id!r}; there are: {', '.join(known)}")
-        await self._client.dialect.set_mode(self.id, mode_id, meta)
-        if self.state.modes is not None and self.state.modes.current != mode_id:
-            self.log.record(e.ModeChanged(mode_id))
+        await session_requests.set_mode(self, mode_id, meta)
 
     async def set_config_option(
         self, option_id: str, value: str | bool, *, meta: Meta = None
@@ -383,23 +406,13 @@ class Session:
         """Change a setting. Raises Unsupported for an agent without settings, ValueError for an
         option or a value it does not have."""
         self._require_open()
-        option = checked_option(self.state.config_options, option_id, value)
-        told = await self._client.dialect.set_config_option(self.id, option, value, meta)
-        known = with_value(self.state.config_options, option, value)
-        self.log.record(e.ConfigChanged(with_own(told, known) if told else known))
-        kept = {each.id: each.value for each in self.state.config_options}.get(option_id, value)
-        if kept != value:
-            note = f"the agent kept {option_id} at {kept} and did not accept {value}"
-            self.log.record(e.Notice(note, "warning", source="client"))
+        await session_requests.set_config_option(self, option_id, value, meta)
 
     async def set_model(self, model_id: str, *, meta: Meta = None) -> None:
         """Choose a model. Raises Unsupported for an agent that offers no choice, ValueError for a
         model it does not have."""
         self._require_open()
-        option = option_of(self.state.config_options, "model")
-        if option is None:
-            raise Unsupported("choosing a model")
-        await self.set_config_option(option.id, model_id, meta=meta)
+        await session_requests.set_model(self, model_id, meta)
 
     async def set_title(self, title: str, *, meta: Meta = None) -> None:
         """Rename the session in the agent. Raises Unsupported if the agent does not offer it."""
@@ -441,6 +454,7 @@ class Session:
     def begin_closing(self) -> None:
         """Called by the client: from here on no turn begins."""
         self._closing = True
+        self.steering.give_up("the session was closed")
         for turn in list(self._queue):
             self.drop_queued(turn)
 
@@ -456,6 +470,7 @@ class Session:
         self._fail_queued(error)
 
     def _fail_queued(self, error: DragomanError) -> None:
+        self.steering.give_up(str(error))
         while self._queue:
             self._fail_unsent(self._queue.popleft(), error)
 
@@ -517,6 +532,7 @@ class Session:
         """Before the prompts that wait already: they are queued again behind it."""
         behind = list(self._queue)
         for each in behind:
+            self.steering.begins(each)
             self.log.record(e.PromptUnqueued(each.id))
         self._queue.appendleft(self._turn_for(_new_turn_id(), turn.content, turn.terms))
         for each in self._queue:
@@ -541,7 +557,7 @@ class Session:
             if stopped:
                 self._fail_queued(ConnectionClosed("the session was closed in the agent"))
             else:
-                self._begin_next()
+                self.begin_next()
         return stopped
 
     async def has_stopped(self, seconds: float) -> bool:
@@ -565,7 +581,7 @@ class Session:
         if (error := self._client.connection_error) is not None:
             raise error
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -575,22 +591,4 @@ class Session:
 def _new_turn_id() -> str:
     return f"turn-{os.urandom(8).hex()}"
 
-
-async def _reached(cancelling: Awaitable[None], is_over: Callable[[], bool]) -> bool:
-    """False for what ended before the agent was asked to stop it."""
-    try:
-        await cancelling
-    except RemoteError:
-        if not is_over():
-            raise
-        return False
-    return True
-
-
-async def _settled_within(turn: Turn, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            await turn.wait()
-    except TimeoutError:
-        return False
     return True

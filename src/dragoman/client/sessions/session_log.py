@@ -29,7 +29,7 @@ logger = logging.getLogger("dragoman.client")
 Heard = TypeVar("Heard")
 
 _TOLD_TERMINALS = (e.TerminalStarted, e.TerminalOutput, e.TerminalExited)
-_DOUBTFUL = frozenset((e.ConfigChanged, e.ActivityChanged, *_TOLD_TERMINALS))
+_DOUBTFUL = frozenset((e.ConfigChanged, e.ActivityChanged, e.UserMessage, *_TOLD_TERMINALS))
 """What an agent tells that we may know better, or that says something about what follows."""
 
 _SMALL = 256
@@ -58,6 +58,8 @@ class SessionLog:
         self.state = SessionState() if history is None else history
         self.turn: Turn | None = None
         """The reader of the running turn."""
+        self.is_repeated: Callable[[e.UserMessage], bool] | None = None
+        """Whether the agent only tells what was just said to it."""
         self.replay: Literal["keep", "skip", "no"] = _told_again(replaying, history)
         self.progress = time.monotonic()
         """When the agent, or a command it runs, was last heard of."""
@@ -160,7 +162,7 @@ class SessionLog:
         if _DOUBTFUL.isdisjoint(map(type, events)):
             self._record(events, size)
             return
-        for run in _up_to_settings(events):
+        for run in _up_to_what_depends(events):
             if told := [
                 each for each in run if type(each) not in _DOUBTFUL or self._believed(each)
             ]:
@@ -218,6 +220,8 @@ class SessionLog:
             self.end_replay()  # who works tells no history
         if isinstance(event, e.ConfigChanged):
             event.options = with_own(event.options, self.state.config_options)
+        if isinstance(event, e.UserMessage):
+            return self.replay != "no" or self.is_repeated is None or not self.is_repeated(event)
         return not (isinstance(event, _TOLD_TERMINALS) and self._runs_here(event.terminal_id))
 
     def _runs_here(self, terminal_id: str) -> bool:
@@ -238,11 +242,12 @@ class SessionLog:
         self._streams.clear()
 
 
-def _up_to_settings(events: Iterable[e.Event]) -> Iterator[list[e.Event]]:
-    """Runs that end before a change of settings: what it means depends on the state before it."""
+def _up_to_what_depends(events: Iterable[e.Event]) -> Iterator[list[e.Event]]:
+    """Runs that end before a change of settings, or a user's message: what those mean depends on
+    the state before them."""
     run: list[e.Event] = []
     for event in events:
-        if run and type(event) is e.ConfigChanged:
+        if run and type(event) in (e.ConfigChanged, e.UserMessage):
             yield run
             run = []
         run.append(event)

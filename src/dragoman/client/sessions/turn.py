@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.errors import DragomanError
 from dragoman.session.content import Content, Meta
@@ -16,6 +16,9 @@ from dragoman.session.events import (
 )
 from dragoman.session.facts import TokenUsage, TurnTerms
 from dragoman.stream import Stream
+
+if TYPE_CHECKING:
+    from dragoman.client.sessions.steering import PendingSteer
 
 _QUESTIONS = (PermissionRequested, ElicitationRequested)
 _QUESTION_TYPES = frozenset(_QUESTIONS)
@@ -77,6 +80,8 @@ class Turn:
         self.sent = False
         self.unread = False
         """Nobody reads the events: the turn is awaited, not iterated."""
+        self.steer: PendingSteer | None = None
+        """Set while the prompt is queued for the turn that runs now."""
         self._owner = owner
         self._text: str | None = None
         self._asked: str | None = None
@@ -126,6 +131,15 @@ class Turn:
     async def wait(self) -> None:
         """Wait for the end, without raising what cut the turn short."""
         await self._ended.wait()
+
+    async def settled_within(self, seconds: float) -> bool:
+        """Whether the end came that soon."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def __aiter__(self) -> Turn:
         return self

@@ -3,7 +3,7 @@
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
   BackgroundWork, Command, ConfigOption, Cost, Decision, Mode, PermissionOffer, PermissionOption,
-  PlanStep, SubagentState, TokenUsage, TurnTerms,
+  PlanStep, SteerOutcome, SteerStage, SteerWay, SubagentState, TokenUsage, TurnTerms,
 } from './facts'
 
 export interface Recorded {
@@ -299,12 +299,23 @@ export interface PromptQueued extends Recorded {
   queueId: string
   content: Content[]
   terms?: TurnTerms | null
+  steer?: SteerStage | null
 }
 
 export interface PromptUnqueued extends Recorded {
   type: 'prompt_unqueued'
   queueId: string
   dropped?: boolean
+}
+
+export interface Steered extends Recorded {
+  type: 'steered'
+  queueId: string
+  outcome: SteerOutcome
+  way?: SteerWay | null
+  content?: Content[]
+  reason?: string
+  turnId?: string | null
 }
 
 export type Continuity = 'new' | 'continued' | 'replayed' | 'reset'
@@ -316,7 +327,7 @@ export type Event =
   | CompactionSummary | SubagentUpdated | PeerMessageUpdated | PeerMessageChunk | ActivityChanged
   | UnknownUpdate | PermissionRequested | PermissionSettled | AccessDecided | ElicitationRequested
   | ElicitationSettled | TerminalStarted | TerminalOutput | TerminalExited | TerminalReleased
-  | FileWritten | FileReverted | PromptQueued | PromptUnqueued
+  | FileWritten | FileReverted | PromptQueued | PromptUnqueued | Steered
 
 export const FROM_AGENT: ReadonlySet<string> = new Set([
   'agent_message', 'agent_thought', 'commands', 'compaction', 'compaction_summary', 'config',

@@ -151,3 +151,9 @@ export interface Decision extends Fact {
 }
 
 export type Decider = 'person' | 'rule' | 'default' | 'nobody' | 'cancel' | 'offer' | 'host'
+
+export type SteerStage = 'waiting' | 'sent'
+
+export type SteerOutcome = 'delivered' | 'queued' | 'started' | 'refused' | 'unsure'
+
+export type SteerWay = 'steering' | 'run' | 'pull' | 'prompt' | 'queue'

@@ -3,7 +3,7 @@
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
   BackgroundWork, Command, ConfigOption, ContextUsage, Modes, PermissionOffer, PermissionOption,
-  PlanStep, SubagentState, TokenUsage, TurnTerms,
+  PlanStep, SteerOutcome, SteerStage, SubagentState, TokenUsage, TurnTerms,
 } from './facts'
 import type { Continuity } from './events'
 
@@ -23,6 +23,8 @@ export interface Spoken extends Entry {
 export interface UserEntry extends Spoken {
   type: 'user'
   reported: boolean
+  steer: SteerOutcome | null
+  reason: string
 }
 
 export interface AgentEntry extends Spoken {
@@ -158,6 +160,7 @@ export interface QueuedPrompt {
   id: string
   content: Content[]
   terms: TurnTerms | null
+  steer: SteerStage | null
 }
 
 export interface TurnState {
@@ -208,8 +211,8 @@ export type Ending = 'completed' | 'cancelled' | 'failed' | 'interrupted'
 export type TurnStatus = 'prompting' | 'streaming' | 'waiting' | 'cancelling' | Ending
 
 export const newUserEntry = (): UserEntry => ({
-  type: 'user', pieces: [], messageId: null, reported: false, seq: 0, at: 0, turnId: null, size: 0,
-  cut: 0,
+  type: 'user', pieces: [], messageId: null, reported: false, steer: null, reason: '', seq: 0,
+  at: 0, turnId: null, size: 0, cut: 0,
 })
 
 export const newAgentEntry = (): AgentEntry => ({
@@ -279,7 +282,7 @@ export const newSubagent = (): Omit<Subagent, 'sessionId'> => ({
 })
 
 export const newQueuedPrompt = (): Omit<QueuedPrompt, 'id' | 'content'> => ({
-  terms: null,
+  terms: null, steer: null,
 })
 
 export const newTurnState = (): Omit<TurnState, 'id'> => ({

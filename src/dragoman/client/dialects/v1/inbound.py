@@ -11,7 +11,13 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from dragoman.agents.extensions import TERMINAL_EXIT, TERMINAL_INFO, TERMINAL_OUTPUT, said
+from dragoman.agents.extensions import (
+    TERMINAL_EXIT,
+    TERMINAL_INFO,
+    TERMINAL_OUTPUT,
+    active_run,
+    said,
+)
 from dragoman.client.dialects import translation
 from dragoman.client.dialects.inbound import (
     SharedServing,
@@ -21,6 +27,7 @@ from dragoman.client.dialects.inbound import (
     typed,
     unread_of_call,
 )
+from dragoman.client.dialects.steer_calls import PULL, pulled_result
 from dragoman.client.dialects.v1 import wire_format
 from dragoman.errors import MethodNotFound
 from dragoman.host.permissions.questions import NO_SUBJECT, Subject
@@ -69,6 +76,10 @@ _NOTIFICATIONS = _UPDATES | {"elicitation/complete"}
 _session_of = attrgetter("session_id")
 
 
+class _Pull(msgspec.Struct, rename="camel"):
+    session_id: str = ""
+
+
 class _McpConnect(msgspec.Struct, rename="camel"):
     acp_id: str = ""
     server_id: str = ""
@@ -99,7 +110,13 @@ class Serving(SharedServing):
         if unfit is not None and isinstance(event, e.ToolCallUpdated):
             event.more = _unread(msgspec.json.decode(unfit, type=Told).update, event)
         events = [event] if event.meta is None else [event, *_terminal_events(event.meta)]
+        self._tell_run(told.session_id, event.meta)
         self._host.on_events(told.session_id, events, size)
+
+    def _tell_run(self, session_id: str, meta: dict[str, Any] | None) -> None:
+        run_id = UNSET if meta is None else active_run(meta)
+        if run_id is not UNSET:
+            self._host.on_run(session_id, run_id)
 
     def usual(self) -> Usual[v1.SessionNotification]:
         return Usual(
@@ -108,14 +125,33 @@ class Serving(SharedServing):
 
     def _session_updates(self, run: list[v1.SessionNotification], sizes: list[int]) -> None:
         if len({*map(_session_of, run)}) == 1:
-            self._host.on_events(run[0].session_id, _events_of(run), sum(sizes))
+            self._host.on_events(run[0].session_id, self._events_of(run), sum(sizes))
             return
         done = 0
         for session_id, told in groupby(run, _session_of):
             together = list(told)
             size = sum(sizes[done : done + len(together)])
             done += len(together)
-            self._host.on_events(session_id, _events_of(together), size)
+            self._host.on_events(session_id, self._events_of(together), size)
+
+    def _events_of(self, run: list[v1.SessionNotification]) -> list[e.Event]:
+        """What updates tell, in their order; one that fails takes no other along."""
+        events: list[e.Event] = []
+        for notification in run:
+            try:
+                update = notification.update
+                event = wire_format.UPDATES[type(update)](
+                    update
+                )  # without one call more: this is a loop
+                events.append(event)
+                if notification.meta is not None:
+                    event.meta = {**notification.meta, **(event.meta or {})}
+                if event.meta is not None:
+                    events += _terminal_events(event.meta)
+                    self._tell_run(notification.session_id, event.meta)
+            except Exception:
+                logger.exception("an update could not be decoded")
+        return events
 
     # ── requests ──────────────────────────────────────────────────────────────────────────────
 
@@ -177,6 +213,18 @@ class Serving(SharedServing):
         await self._host.release_terminal(p.session_id, p.terminal_id)
         return v1.ReleaseTerminalResponse()
 
+    async def pull_steers(self, p: _Pull) -> msgspec.Raw:
+        pulled = await self._host.pull_steers(p.session_id)
+        steers = [
+            (
+                key,
+                "".join(part.text for part in content),
+                [translation.block_of(part, v1) for part in content],
+            )
+            for key, content in pulled.steers.items()
+        ]
+        return msgspec.Raw(pulled_result(steers, pulled.more))
+
     async def mcp_connect(self, p: _McpConnect) -> dict[str, str]:
         """Older drafts open a connection first; ours is named after the server."""
         return {"connectionId": p.server_id or p.acp_id}
@@ -211,28 +259,10 @@ _REQUESTS: dict[str, Handler] = {
     "terminal/kill": typed(v1.KillTerminalRequest, Serving.kill_terminal),
     "terminal/release": typed(v1.ReleaseTerminalRequest, Serving.release_terminal),
     "mcp/message": typed(dict[str, Any], Serving.mcp_message),
+    PULL: typed(_Pull, Serving.pull_steers),
     "mcp/connect": typed(_McpConnect, Serving.mcp_connect),
     "mcp/disconnect": typed(dict[str, Any], Serving.mcp_disconnect),
 }
-
-
-def _events_of(run: list[v1.SessionNotification]) -> list[e.Event]:
-    """What updates tell, in their order; one that fails takes no other along."""
-    events: list[e.Event] = []
-    for notification in run:
-        try:
-            update = notification.update
-            event = wire_format.UPDATES[type(update)](
-                update
-            )  # without one call more: this is a loop
-            events.append(event)
-            if notification.meta is not None:
-                event.meta = {**notification.meta, **(event.meta or {})}
-            if event.meta is not None:
-                events += _terminal_events(event.meta)
-        except Exception:
-            logger.exception("an update could not be decoded")
-    return events
 
 
 def _unread(raw: msgspec.Raw, event: e.ToolCallUpdated) -> list[ToolContent]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.agents.extensions import PROMPT_QUEUEING, said
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod
 from dragoman.client.config import Timeouts
 from dragoman.client.dialects.dialect import (
@@ -20,6 +21,7 @@ from dragoman.client.dialects.dialect import (
     Place,
     Prompt,
 )
+from dragoman.client.dialects.steer_calls import OnSteerReply, SteerReply
 from dragoman.client.dialects.translation import config_options
 from dragoman.client.dialects.v2 import wire_format
 from dragoman.client.dialects.v2.inbound import Conversations
@@ -64,6 +66,8 @@ class V2(Dialect):
         if session is not None:
             found.load = found.resume = found.list = found.close = True
             _add_session(found, session)
+            if said(wire.meta, PROMPT_QUEUEING) is True:
+                found.steer = "prompt"
         return found
 
     def _auth_method(self, wire: v2.AuthMethodAgent | v2.AuthMethodTerminal) -> AuthMethod:
@@ -128,15 +132,36 @@ class V2(Dialect):
 
         foreground = self._conversations.of(session_id).foreground
         sent = foreground.prompted(prompt, finish)
+
+        def taken(raw: msgspec.Raw) -> None:
+            foreground.acknowledged(sent, _message_id(raw))
+            self._conversations.tell(session_id)  # its work may be over already
+
         try:
-            await self._peer.call(
-                "session/prompt",
-                request,
-                on_reply=lambda raw: foreground.acknowledged(sent, _message_id(raw)),
-            )
+            await self._peer.call("session/prompt", request, on_reply=taken)
             await self._ended(over)
         except RequestCancelled:
             on_finished(Finished("cancelled"))
+        finally:
+            foreground.withdraw(sent)
+
+    async def _prompt_in_flight(
+        self, session_id: str, prompt: Prompt, on_reply: OnSteerReply
+    ) -> None:
+        """The agent answers once it is part of the conversation, however long that takes."""
+        foreground = self._conversations.of(session_id).foreground
+        sent = foreground.prompted(prompt, _nobody_waits)
+        on_reply(SteerReply("accepted"))
+
+        def taken(raw: msgspec.Raw) -> None:
+            foreground.acknowledged(sent, _message_id(raw))
+            foreground.withdraw(sent)
+            on_reply(SteerReply("delivered" if foreground.prompts else "started"))
+            self._conversations.tell(session_id)
+
+        try:
+            request = self._prompt_request(session_id, prompt, None)
+            await self._peer.call("session/prompt", request, on_reply=taken)
         finally:
             foreground.withdraw(sent)
 
@@ -164,6 +189,10 @@ class V2(Dialect):
     async def cancel_terminal(self, session_id: str, terminal_id: str) -> None:
         request = v2.CancelTerminalRequest(session_id=session_id, terminal_id=terminal_id)
         await self._control("terminal/cancel", request, v2.CancelTerminalResponse)
+
+
+def _nobody_waits(finished: Finished) -> None:
+    """A steer has no end of its own."""
 
 
 def _message_id(raw: msgspec.Raw) -> str | None:

@@ -84,6 +84,11 @@ class Foreground:
 
     # ── prompts ───────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def prompts(self) -> int:
+        """How many of our prompts wait for their end."""
+        return len(self._prompts)
+
     def prompted(self, content: list[Content], finish: Callable[[Finished], None]) -> Prompted:
         prompt = Prompted(content, finish, alone=self.state == IDLE and not self._prompts)
         prompt.worked = self.state != IDLE

@@ -1,0 +1,98 @@
+"""What a client asks of an agent about a session, other than turns: its settings, and to stop one
+thing of a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from dragoman.client.dialects.dialect import Dialect, Meta
+from dragoman.client.sessions.config_options import checked_option, option_of, with_own, with_value
+from dragoman.client.sessions.session_log import SessionLog
+from dragoman.errors import RemoteError, Unsupported
+from dragoman.session import events as e
+from dragoman.session.state import OVER_STATUSES, SessionState
+
+
+class AskedSession(Protocol):
+    """The session that is asked about."""
+
+    id: str
+    log: SessionLog
+    state: SessionState
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+
+# ── settings ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def set_mode(session: AskedSession, mode_id: str, meta: Meta) -> None:
+    modes = session.state.modes
+    if modes is None:
+        option = option_of(session.state.config_options, "mode")
+        if option is None:
+            raise Unsupported("modes")
+        await set_config_option(session, option.id, mode_id, meta)
+        return
+    known = [mode.id for mode in modes.available]
+    if known and mode_id not in known:
+        raise ValueError(f"there is no mode {mode_id!r}; there are: {', '.join(known)}")
+    await session.dialect.set_mode(session.id, mode_id, meta)
+    if session.state.modes is not None and session.state.modes.current != mode_id:
+        session.log.record(e.ModeChanged(mode_id))
+
+
+async def set_config_option(
+    session: AskedSession, option_id: str, value: str | bool, meta: Meta
+) -> None:
+    option = checked_option(session.state.config_options, option_id, value)
+    told = await session.dialect.set_config_option(session.id, option, value, meta)
+    known = with_value(session.state.config_options, option, value)
+    session.log.record(e.ConfigChanged(with_own(told, known) if told else known))
+    kept = {each.id: each.value for each in session.state.config_options}.get(option_id, value)
+    if kept != value:
+        note = f"the agent kept {option_id} at {kept} and did not accept {value}"
+        session.log.record(e.Notice(note, "warning", source="client"))
+
+
+async def set_model(session: AskedSession, model_id: str, meta: Meta) -> None:
+    option = option_of(session.state.config_options, "model")
+    if option is None:
+        raise Unsupported("choosing a model")
+    await set_config_option(session, option.id, model_id, meta)
+
+
+# ── stopping one thing ────────────────────────────────────────────────────────────────────────
+
+
+async def cancel_tool_call(session: AskedSession, tool_call_id: str) -> bool:
+    call = session.state.tool_call(tool_call_id)
+    if call is not None and call.status in OVER_STATUSES:
+        return False
+    if call is None or not call.cancellable:
+        raise Unsupported(f"stopping the tool call {tool_call_id} alone")
+    cancelling = session.dialect.cancel_tool_call(session.id, tool_call_id)
+    return await _reached(cancelling, lambda: call.status in OVER_STATUSES)
+
+
+async def cancel_terminal(session: AskedSession, terminal_id: str) -> bool:
+    terminal = session.state.terminals.get(terminal_id)
+    if terminal is not None and not terminal.running:
+        return False
+    if terminal is None or not terminal.cancellable:
+        raise Unsupported(f"stopping the terminal {terminal_id} alone")
+    cancelling = session.dialect.cancel_terminal(session.id, terminal_id)
+    return await _reached(cancelling, lambda: not terminal.running)
+
+
+async def _reached(cancelling: Awaitable[None], is_over: Callable[[], bool]) -> bool:
+    """False for what ended before the agent was asked to stop it."""
+    try:
+        await cancelling
+    except RemoteError:
+        if not is_over():
+            raise
+        return False
+    return True
