@@ -42,12 +42,19 @@ class Steps:
         runs = access.operation == "execute" and not access.env and all(access.commands)
         self._read = _readings(access.commands) if runs else []
         self._words = _words(self._read)
+        self._whole = [
+            plain_words(each) if isinstance(each, str) else each for each in access.commands
+        ]
 
     @property
     def tell_more(self) -> bool:
         """Whether there is more to them than the words that rules are compared with anyway."""
-        opaque = (isinstance(e, str) and plain_words(e) is None for e in self._access.commands)
-        return bool(self._read) and (len(self._words) > 1 or any(opaque))
+        return bool(self._read) and (len(self._words) > 1 or None in self._whole)
+
+    @property
+    def are_lines(self) -> bool:
+        """Whether no rule about a command can match the access as a whole."""
+        return not any(self._whole)
 
     @property
     def are_all(self) -> bool:
@@ -71,8 +78,7 @@ class Steps:
     @property
     def _named(self) -> set[Argv]:
         """Every command that a rule may name."""
-        whole = (plain_words(e) if isinstance(e, str) else e for e in self._access.commands)
-        return {*filter(None, whole), *(argv for argv, _ in self._words)}
+        return {*filter(None, self._whole), *(argv for argv, _ in self._words)}
 
     @property
     def commands(self) -> list[list[Access]]:

@@ -167,6 +167,8 @@ class _Judge:
         return self._stepwise(Explanation(decision, considered), steps)
 
     def _whole(self, rule: Rule, access: Access, steps: Steps) -> str | None:
+        if self._brief and steps.are_lines and (rule.argv or rule.argv_prefix):
+            return _LINES
         why = self._mismatch(rule, access)
         return self._beyond(rule, access, steps) if why is None else why
 
@@ -245,6 +247,7 @@ class _Judge:
         return [rule for rule in rules if self._mismatch(rule, access) is None]
 
 
+_LINES = "it names a command, and this is a line"
 _ONLY_A_PART = "it allows only a part of it"
 
 

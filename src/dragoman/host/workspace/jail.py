@@ -278,24 +278,26 @@ def resolve(path: str, met: list[str] | None = None) -> Resolved:
 
     `met` gets the whole name at each link, before that was followed.
     """
-    todo, done, links, steps = path.split("/")[::-1], list[str](), 0, 0
+    todo, done, links, steps = path.split("/")[::-1], "", 0, 0
     while todo:
         part = todo.pop()
         steps += 1
         if part == "..":
-            del done[-1:]
+            done = done.rpartition("/")[0]
         elif part not in ("", "."):
-            done.append(part)
-            target = "" if done[0] == "proc" else _link_target("/" + "/".join(done))
+            here = f"{done}/{part}"
+            target = "" if _is_beneath(here, _KERNEL) else _link_target(here)
             if target:
                 links += 1
                 if met is not None:
-                    met.append("/".join(("", *done, *todo[::-1])))
-                done = [] if target.startswith("/") else done[:-1]
+                    met.append("/".join((here, *todo[::-1])))
+                done = "" if target.startswith("/") else done
                 todo += target.split("/")[::-1]
+            else:
+                done = here
         if links > MAX_LINKS or steps > MAX_STEPS:
             raise os_error(errno.ELOOP)
-    return Resolved("/" + "/".join(done))
+    return Resolved(done or "/")
 
 
 def real_path(path: str, met: list[str] | None = None) -> Resolved:
