@@ -129,18 +129,18 @@ async def test_v_shows_all_of_what_was_too_long_before_it_is_answered() -> None:
     )
     typist = Typist("v", "w", "1")
     assert await asker(typist).request_permission(request) == Choice("yes")
-    before, after = typist.written.split("choose 1-1, v to show everything: v\n")
+    before, after = typist.written.split("choose 1, v to show everything: v\n")
     assert "+line 79" in before
     assert "line 40" not in before
     assert all(f"+line {n}\n" in after for n in range(80))
     assert after.count("  1. Allow once\n") == 1
-    assert "expected a number from 1 to 1\nchoose 1-1, v to show everything: 1\n" in after
+    assert "expected a number from 1 to 1\nchoose 1, v to show everything: 1\n" in after
 
 
 async def test_what_fits_has_no_more_to_show() -> None:
     typist = Typist("v", "1")
     assert await permitted(typist, "allow_once") == "id-allow_once"
-    assert typist.written.endswith("choose 1-1: v\nexpected a number from 1 to 1\nchoose 1-1: 1\n")
+    assert typist.written.endswith("choose 1: v\nexpected a number from 1 to 1\nchoose 1: 1\n")
 
 
 # ── more than once ────────────────────────────────────────────────────────────────────────────
@@ -180,7 +180,7 @@ async def test_m_asks_what_to_allow_and_for_how_long() -> None:
     assert typist.written.count("make test") == 1
     assert typist.written.endswith(
         "  1. Allow once\n     the agent calls this “Yes”\n  m. Allow more than this once …\n"
-        "choose 1-1: m\n"
+        "choose 1: m\n"
         "  1. this command\n  2. “make …”\nwhat? 1-2, Enter to go back: 1\n"
         "  1. in this session\n  2. in this project\nhow long? 1-2, Enter to go back: 2\n"
         "  from now on: the rule\n"

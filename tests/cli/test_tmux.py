@@ -12,10 +12,11 @@ pytestmark = needs_tmux
 
 
 def screen(
-    dragoman: Dragoman, agent: str, *words: str, width: int = 80, **env: str
+    dragoman: Dragoman, agent: str, *words: str, width: int = 80, height: int = 40, **env: str
 ) -> AbstractContextManager[Screen]:
     command = dragoman.command(*words, "go", agent=agent)
-    return on_screen(command, env=dragoman.env | env, cwd=dragoman.workspace, width=width)
+    environ = dragoman.env | env
+    return on_screen(command, env=environ, cwd=dragoman.workspace, width=width, height=height)
 
 
 def test_a_permission_question_shows_all_and_the_answer_counts(dragoman: Dragoman) -> None:
@@ -41,6 +42,28 @@ def test_a_permission_question_shows_all_and_the_answer_counts(dragoman: Dragoma
         assert "chosen=allow" in ended
         assert ended.count("  +new\n") == 1  # what was shown in the question is not shown again
         assert notes.read_text() == "new\n"
+
+
+def test_all_answers_are_on_a_small_screen_and_the_command_is_said_once(
+    dragoman: Dragoman,
+) -> None:
+    with screen(dragoman, "demanding", height=24) as shown:
+        asked = shown.wait_for("choose 1-4:")
+        assert asked.replace("\n", "").count("feature/39:release/39") == 1
+        seen = shown.visible()
+        assert "  ! git push rewrites or deletes what others have\n" in seen
+        assert "  1. Allow once\n  2. Allow once, the agent's “Always allow”\n" in seen
+        assert "  3. Reject\n  4. Always reject\n" in seen
+        assert "  m. Allow more than this once …\nchoose 1-4:" in seen
+        shown.enter("1")  # which counts for all three
+        shown.wait_for("choose 1-4, v to show everything:")
+        seen = shown.visible()
+        assert "  +line 199\n  1. Allow once\n  2. Always allow\n" in seen
+        assert "  3. Reject\n  4. Always reject\n" in seen
+        assert "  m. Allow more than this once …\nchoose 1-4, v" in seen
+        shown.enter("3")
+        ended = shown.wait_for("exit code").replace("\n", "")
+        assert "chosen=['allow_once', 'allow_once', 'allow_once', 'reject_once']" in ended
 
 
 def test_always_is_remembered_in_the_next_run(dragoman: Dragoman) -> None:

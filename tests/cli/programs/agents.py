@@ -207,6 +207,24 @@ async def ask_and_tell(turn: AgentTurn) -> None:
     turn.say(f"chosen={chosen}")
 
 
+FOUR_ANSWERS = [
+    (kind, kind, kind) for kind in ("allow_once", "allow_always", "reject_once", "reject_always")
+]
+
+
+async def ask_at_length(turn: AgentTurn) -> None:
+    """Ask about a dangerous command three times at once, with the command as the title, and then
+    about a large change."""
+    line = "git push --force origin " + " ".join(f"feature/{n}:release/{n}" for n in range(40))
+    call = {"title": line, "kind": "execute", "raw_input": {"command": line}}
+    asked = (turn.request_permission(key, FOUR_ANSWERS, **call) for key in "abc")
+    chosen = await asyncio.gather(*asked)
+    lines = "".join(f"line {n}\n" for n in range(200))
+    change = v1.Diff(path=f"{turn.cwd}/new.txt", new_text=lines)
+    chosen.append(await turn.request_permission("d", FOUR_ANSWERS, kind="edit", content=[change]))
+    turn.say(f"chosen={chosen}")
+
+
 async def run_and_tell(turn: AgentTurn) -> None:
     try:
         terminal = await turn.create_terminal("sh", "-c", turn.text)
@@ -268,6 +286,7 @@ async def diff_and_ask(turn: AgentTurn) -> None:
 writing = ScriptedAgent(write_and_tell)
 writing_or_failing = ScriptedAgent(lambda turn: turn.write_text_file(f"{turn.cwd}/x", "x"))
 asking = ScriptedAgent(ask_and_tell)
+demanding = ScriptedAgent(ask_at_length)
 running = ScriptedAgent(run_and_tell)
 writing_and_running = ScriptedAgent(both)
 questioning = ScriptedAgent(which)

@@ -149,7 +149,7 @@ class TerminalAsker:
         lines = [f"  {number}. {reveal(choice)}" for number, choice in enumerate(choices, 1)]
         self._tty.write("\n".join([*lines, ""]))
         while True:
-            answer = await self._line(f"{title}? 1-{len(choices)}, Enter to go back: ")
+            answer = await self._line(f"{title}? {_numbers(len(choices))}, Enter to go back: ")
             if not (answer or "").strip():
                 return None
             if (number := _number_in(answer or "", len(choices))) is not None:
@@ -236,7 +236,7 @@ class TerminalAsker:
         was shown."""
         more = "" if whole is None else ", v to show everything"
         while True:
-            answer = await self._line(f"choose 1-{count}{more}: ")
+            answer = await self._line(f"choose {_numbers(count)}{more}: ")
             if answer is None:
                 return None
             if (number := _number_in(answer, count)) is not None:
@@ -253,6 +253,10 @@ class TerminalAsker:
         answer = await self._tty.line()
         self._awaited = False
         return answer
+
+
+def _numbers(count: int) -> str:
+    return "1" if count == 1 else f"1-{count}"
 
 
 def _number_in(answer: str, count: int) -> int | None:
