@@ -361,6 +361,8 @@ def _value(value: Any) -> str:
             return f"{value:_}"
         case float() if value.is_integer():
             return str(int(value))
+        case msgspec.Struct():
+            return f"new{_name(type(value))}()"
         case _:
             return json.dumps(value)
 

@@ -62,6 +62,7 @@ _LENGTH = 50
 def vectors() -> bytes:
     """Every sequence with its events and its final state, as JSON."""
     cases = [_case(f"random {seed}", _random_events(seed)) for seed in range(_SEQUENCES)]
+    cases += [_case(f"a tree {seed}", _tree_events(seed)) for seed in range(_SEQUENCES // 2)]
     cases.append(_case("a whole turn", _whole_turn()))
     cases += [
         _case(f"little room {seed}", _long_events(seed), _LITTLE) for seed in range(_SEQUENCES // 2)
@@ -97,8 +98,12 @@ def _whole_state(state: SessionState) -> dict[str, Any]:
     del whole["places"], whole["printed"]
     for name in ("entries", "turns", "queue"):
         whole[name] = [_row(row) for row in getattr(state, name)]
-    for name in ("terminals", "pending", "subagents"):
+    for name in ("terminals", "pending"):
         whole[name] = {key: _row(row) for key, row in getattr(state, name).items()}
+    whole["subagents"] = {
+        key: _row(child) | {"thread": _whole_state(child.thread)}
+        for key, child in state.subagents.items()
+    }
     return whole
 
 
@@ -142,6 +147,8 @@ def _long_events(seed: int) -> list[e.Event]:
         lambda d: e.CompactionSummary(f"comp{d.randrange(9)}", Text("c" * d.randrange(300))),
         lambda d: e.PeerMessageChunk(f"peer{d.randrange(9)}", Text("p" * d.randrange(300))),
         lambda d: e.SubagentUpdated(f"sub{d.randrange(9)}", title="n" * d.randrange(200)),
+        lambda d: e.SubagentEvent(f"sub{d.randrange(4)}", d.choice(makers)(d)),
+        lambda d: e.SubagentEvent(f"sub{d.randrange(4)}", d.choice(makers)(d)),
         lambda d: e.Notice("t" * d.randrange(300), description="d" * d.randrange(300)),
         lambda d: e.CommandsChanged([Command("c" * d.randrange(90)) for _ in range(4)]),
         lambda d: e.TerminalStarted(f"term{d.randrange(5)}", ["a" * d.randrange(900)], "/w"),
@@ -151,6 +158,19 @@ def _long_events(seed: int) -> list[e.Event]:
 
 def _random_events(seed: int) -> list[e.Event]:
     return _drawn(random.Random(seed), _MAKERS + _COMMON * 4)
+
+
+def _tree_events(seed: int) -> list[e.Event]:
+    """Several subagents that speak at once, some of them for others."""
+    dice = random.Random(2_000 + seed)
+    makers: list[Maker] = [*_MAKERS, *_COMMON * 4]
+    tree: list[Maker] = [
+        lambda d: e.SubagentEvent(_id(d, "sub"), d.choice(makers)(d)),
+        lambda d: e.SubagentUpdated(
+            _id(d, "sub"), state=_doing(d), parent=d.choice([None, "sub1"]), tool_call_id="c1"
+        ),
+    ]
+    return _drawn(dice, makers + tree * 20)
 
 
 def _drawn(dice: random.Random, makers: list[Maker]) -> list[e.Event]:

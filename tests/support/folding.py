@@ -189,6 +189,9 @@ _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
         state=_patched(st.builds(f.SubagentState, _texts, stop_reason=_maybe(_texts))),
         additional_directories=_patched(st.lists(_texts, max_size=1)),
     ),
+    e.SubagentEvent: st.builds(
+        e.SubagentEvent, session_id=_ids, event=st.deferred(lambda: any_event)
+    ),
     e.PeerMessageUpdated: st.builds(
         e.PeerMessageUpdated,
         message_id=_ids,

@@ -52,6 +52,8 @@ def told(event: dragoman.Event) -> str:  # noqa: C901 (one case for each kind)
             return event.text
         case events.SubagentUpdated():
             return event.session_id
+        case events.SubagentEvent():
+            return told(event.event)
         case events.PeerMessageUpdated() | events.PeerMessageChunk():
             return event.message_id
         case events.UnknownUpdate():

@@ -20,7 +20,15 @@ from dragoman.session.content import (
     Text,
     UnknownContent,
 )
-from dragoman.session.facts import Command, ConfigOption, Cost, Mode, PlanStep, TokenUsage
+from dragoman.session.facts import (
+    Command,
+    ConfigOption,
+    Cost,
+    Mode,
+    PermissionOption,
+    PlanStep,
+    TokenUsage,
+)
 from dragoman.ui_stream import Encoder
 
 
@@ -504,3 +512,58 @@ def test_what_a_tool_touches_is_in_a_part_beside_it() -> None:
         },
     ]
     assert told[-1]["type"] == "tool-output-error"
+
+
+# ── subagents ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_a_subagent_does_is_in_its_own_part() -> None:
+    told = fed(
+        e.SubagentUpdated("s3", title="Child"),
+        e.SubagentEvent("s3", e.AgentMessage(Text("Hel"), "m")),
+        e.AgentMessage(Text("mine")),
+        e.SubagentEvent("s3", e.AgentMessage(Text("lo"), "m")),
+        e.SubagentEvent("s3", e.ToolCallUpdated("c", title="Read", status="completed")),
+        e.SubagentEvent("s3", e.PlanUpdated([PlanStep("Look")])),
+        e.SubagentEvent("s3", e.UsageChanged(1, 10)),
+        e.SubagentUpdated("s4", title="Grandchild", parent="s3"),
+    )
+    parts = {part["id"]: part["data"] for part in of_kind(told, "data-acp-subagent")}
+    assert parts["s3"] == {
+        "sessionId": "s3",
+        "title": "Child",
+        "usage": {"used": 1, "size": 10},
+        "entries": [
+            {"type": "agent", "text": "Hello"},
+            {
+                "type": "tool_call",
+                "toolCallId": "c",
+                "title": "Read",
+                "kind": "other",
+                "status": "completed",
+            },
+            {"type": "plan", "entries": [{"content": "Look"}]},
+        ],
+    }
+    assert parts["s4"]["parent"] == "s3"
+    assert [part["delta"] for part in of_kind(told, "text-delta")] == ["mine"]
+    assert not of_kind(told, "tool-input-start")
+
+
+def test_a_question_of_a_subagent_says_who_asks_on_a_part_of_its_own() -> None:
+    """Its tool call may have the id of one of the session's."""
+    told = fed(
+        e.ToolCallUpdated("c", title="Mine", status="in_progress"),
+        e.SubagentEvent("s3", e.ToolCallUpdated("c", title="Theirs")),
+        e.PermissionRequested(
+            request_id="p",
+            options=[PermissionOption("y", "Yes", "allow_once")],
+            tool_call_id="c",
+            subagent="s3",
+            asked_by="Child",
+        ),
+    )
+    [asked] = of_kind(told, "data-acp-permission")
+    assert (asked["data"]["subagent"], asked["data"]["askedBy"]) == ("s3", "Child")
+    [approval] = of_kind(told, "tool-approval-request")
+    assert approval["toolCallId"] == "permission:p"

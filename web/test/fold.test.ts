@@ -44,6 +44,6 @@ function comparable(state: SessionState): unknown {
     }),
     terminals: Object.fromEntries([...state.terminals].map(([id, { version: _v, dropped: _d, ...t }]) => [id, t])),
     pending: Object.fromEntries(state.pending),
-    subagents: Object.fromEntries(state.subagents),
+    subagents: Object.fromEntries([...state.subagents].map(([id, { version: _v, ...child }]) => [id, { ...child, thread: comparable(child.thread) }])),
   }
 }

@@ -39,10 +39,16 @@ TOOL_OUTPUT: Final = Extension(
     said_by="Claude Code",
     meaning="the output of a tool call, where `rawOutput` is missing",
 )
-PARENT_CALL: Final = Extension(
-    path=("claudeCode", "parentToolUseId"),
-    said_by="Claude Code",
-    meaning="the tool call whose subagent made this one; the page indents it",
+
+
+def _parent_call(said_by: str, *path: str) -> Extension:
+    meaning = "the tool call that started the subagent which tells this"
+    return Extension(path=path, said_by=said_by, meaning=meaning)
+
+
+PARENT_CALLS: Final = (
+    _parent_call("Claude Code", "claudeCode", "parentToolUseId"),
+    _parent_call("Qwen Code", "parentToolCallId"),
 )
 
 
@@ -77,7 +83,7 @@ PROMPT_QUEUEING: Final = Extension(
 EXTENSIONS: Final = (
     *TOOL_NAMES,
     TOOL_OUTPUT,
-    PARENT_CALL,
+    *PARENT_CALLS,
     TERMINAL_INFO,
     TERMINAL_OUTPUT,
     TERMINAL_EXIT,
@@ -110,6 +116,12 @@ def tool_name(meta: Mapping[str, Any] | None) -> str | None:
     """The name that `_meta` gives a tool call."""
     names = (said(meta, extension) for extension in TOOL_NAMES)
     return next((name for name in names if isinstance(name, str) and name), None)
+
+
+def parent_call(meta: Mapping[str, Any] | None) -> str | None:
+    """The tool call under which `_meta` puts an update."""
+    calls = (said(meta, extension) for extension in PARENT_CALLS)
+    return next((call for call in calls if isinstance(call, str) and call), None)
 
 
 class Quirks(Habits, frozen=True, kw_only=True):

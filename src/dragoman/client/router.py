@@ -1,7 +1,8 @@
 """Which session a message belongs to; updates that come before their session wait for it.
 
-Agents send updates for a session before the reply that names it: those are held while an opening
-call is under way and delivered, in order, when the session is there.
+Agents send updates for a session before the reply that names it, or for a subagent before they
+announce it: those are held, and delivered in order when the session is there. What a subagent tells
+and asks belongs to the session that it works for.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from typing import TYPE_CHECKING
 from dragoman.client.connection_questions import OutsideQuestions
 from dragoman.client.dialects.dialect import Place, PulledSteers
 from dragoman.client.mcp import InProcessServer, McpHandler
+from dragoman.client.sessions.early_updates import EARLY_LIMITS, EarlyLimits, EarlyUpdates
+from dragoman.client.sessions.subagent_routing import Subagents, concerns_tree, placed
 from dragoman.errors import InvalidParams, ResourceNotFound
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions.questions import NO_SUBJECT, PermissionAnswer, Subject
+from dragoman.host.requester import asked_by
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalSnapshot
 from dragoman.session.bounds import LIMITS, weigh_struct
-from dragoman.session.events import Event, ToolCallUpdated
+from dragoman.session.events import Event, SubagentEvent, SubagentUpdated, ToolCallUpdated
 from dragoman.session.facts import PermissionOption
 
 if TYPE_CHECKING:
@@ -29,9 +33,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("dragoman.client")
 
-MAX_HELD_BYTES = 64 * 1024 * 1024
-_LEAST_BYTES = 256  # what holding an event costs, however small it came in
-
 
 def _unheard(method: str, params: bytes) -> None:
     """There is no agent yet."""
@@ -40,7 +41,7 @@ def _unheard(method: str, params: bytes) -> None:
 class Router:
     """The `Host` of a dialect: every call goes to the gate of its session."""
 
-    def __init__(self, outside: OutsideQuestions) -> None:
+    def __init__(self, outside: OutsideQuestions, early: EarlyLimits = EARLY_LIMITS) -> None:
         self.outside = outside
         self.notify: Callable[[str, bytes], None] = _unheard
         """Sends the agent a notification, once there is a connection."""
@@ -48,11 +49,14 @@ class Router:
         """How often the agent sent something for a session that is not open here."""
         self._sessions: dict[str, Session] = {}
         self._opening: list[Place] = []
-        self._held: list[tuple[str, list[Event], int]] = []
-        self._held_bytes = 0
+        self._early = EarlyUpdates(early)
+        self._subagents = Subagents()
 
     def add(self, session: Session) -> None:
+        if (before := self._sessions.get(session.id)) is not None:
+            self._subagents.drop(before)
         self._sessions[session.id] = session
+        self._subagents.adopt(session)
 
     def get(self, session_id: str) -> Session | None:
         return self._sessions.get(session_id)
@@ -60,6 +64,7 @@ class Router:
     def remove(self, session: Session) -> None:
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
+            self._subagents.drop(session)
 
     def sessions(self) -> list[Session]:
         return list(self._sessions.values())
@@ -77,35 +82,45 @@ class Router:
             self._opening.remove(place)
             self.outside.withdraw(place)
             if not self._opening:
-                self._held.clear()
-                self._held_bytes = 0
+                self._early.opened()
 
     def deliver_held(self, session: Session) -> None:
-        mine = [held for held in self._held if held[0] == session.id]
-        self._held = [held for held in self._held if held[0] != session.id]
-        for _, events, size in mine:
-            session.log.record_told(events, size)
-
-    def _hold(self, session_id: str, events: list[Event], size: int) -> None:
-        self._held_bytes += max(size, _LEAST_BYTES * len(events))
-        if self._held_bytes <= MAX_HELD_BYTES:
-            self._held.append((session_id, events, size))
-        else:
-            logger.warning("dropped updates: too many arrived before their session")
+        for events, size in self._early.take(session.id):
+            self._deliver(session, None, events, size)
 
     def on_events(self, session_id: str, events: list[Event], size: int) -> None:
-        session = self._sessions.get(session_id)
-        if session is not None:
-            session.log.record_told(events, size)
-        elif self._opening:
-            self._hold(session_id, events, size)
+        if (session := self._sessions.get(session_id)) is not None:
+            self._deliver(session, None, events, size)
+        elif (session := self._subagents.session_of(session_id)) is not None:
+            self._deliver(session, session_id, events, size)
         else:
-            self.strays += 1
-            logger.debug("an update for an unknown session was ignored")
+            self.strays += not self._opening
+            self._early.hold(session_id, events, size, opening=bool(self._opening))
+
+    def _deliver(
+        self, session: Session, speaker: str | None, events: list[Event], size: int
+    ) -> None:
+        if speaker is None and not concerns_tree(session.state, events):
+            session.log.record_told(events, size)
+            return
+        for event in events:  # where one goes may depend on those before it
+            for told in placed(session.state, speaker, event):
+                self._record(session, told, size)
+                size = 0  # it came in once
+
+    def _record(self, session: Session, event: Event, size: int) -> None:
+        if not isinstance(event, SubagentUpdated):
+            session.log.record_told([event], size)
+        elif event.session_id not in self._sessions and self._subagents.announced(session, event):
+            session.log.record_told([event], size)
+            for events, early_size in self._early.take(event.session_id):
+                self._deliver(session, event.session_id, events, early_size)
 
     def known(self, session_id: str) -> SessionState | None:
-        session = self._sessions.get(session_id)
-        return None if session is None else session.state
+        if (session := self._sessions.get(session_id)) is not None:
+            return session.state
+        session = self._subagents.session_of(session_id)
+        return None if session is None else session.state.thread_of(session_id)
 
     def on_elicitation_complete(self, elicitation_id: str) -> None:
         """The user did what an address asked for: notify the code that shows the question."""
@@ -125,21 +140,28 @@ class Router:
 
     # ── requests ──────────────────────────────────────────────────────────────────────────────
 
-    def _gate(self, session_id: str) -> Gate:
+    @contextmanager
+    def _serving(self, session_id: str) -> Generator[Gate]:
+        """The gate of a session; what a subagent asks is judged as its session's own."""
         session = self._sessions.get(session_id)
+        subagent_id = None if session is not None else session_id
+        session = session or self._subagents.session_of(session_id)
         if session is None:
             self.strays += 1
             raise ResourceNotFound(f"no such session: {session_id}", {"sessionId": session_id})
         session.log.touch()
-        return session.gate
+        with asked_by(subagent_id):
+            yield session.gate
 
     async def read_text_file(
         self, session_id: str, path: str, line: int | None, limit: int | None
     ) -> str:
-        return await self._gate(session_id).read_text_file(path, line, limit)
+        with self._serving(session_id) as gate:
+            return await gate.read_text_file(path, line, limit)
 
     async def write_text_file(self, session_id: str, path: str, content: str) -> None:
-        await self._gate(session_id).write_text_file(path, content)
+        with self._serving(session_id) as gate:
+            await gate.write_text_file(path, content)
 
     async def request_permission(
         self,
@@ -149,8 +171,28 @@ class Router:
         subject: Subject = NO_SUBJECT,
     ) -> PermissionAnswer:
         _check_size(options, subject)
-        consent = self._gate(session_id).consent
-        return await consent.request_permission(tool_call, options, subject)
+        asker = self._asker(session_id, tool_call, subject)
+        with self._serving(session_id) as gate, asked_by(asker):
+            return await gate.consent.request_permission(tool_call, options, subject)
+
+    def _asker(
+        self, session_id: str, tool_call: ToolCallUpdated | None, subject: Subject
+    ) -> str | None:
+        """Which subagent asks: that of the session, or of the call that the tool call is under."""
+        session, speaker = self._sessions.get(session_id), None
+        if session is None:
+            session, speaker = self._subagents.session_of(session_id), session_id
+        if session is None or tool_call is None:
+            return speaker
+        parent = subject.parent_call
+        told = tool_call if parent is None else SubagentEvent(parent, tool_call)
+        asker = speaker
+        for event in placed(session.state, speaker, told):
+            if isinstance(event, SubagentUpdated):
+                self._record(session, event, 0)
+            elif isinstance(event, SubagentEvent):
+                asker = event.session_id
+        return asker
 
     async def create_elicitation(
         self, session_id: str | None, request: ElicitationRequest, tied_to: bytes | None = None
@@ -159,25 +201,31 @@ class Router:
         if session_id is None:
             places = (place for place in self._opening if place.request_id == tied_to)
             return await self.outside.ask(request, next(places, None))
-        return await self._gate(session_id).create_elicitation(request)
+        with self._serving(session_id) as gate:
+            return await gate.create_elicitation(request)
 
     def asks_outside(self) -> bool:
         return bool(self.outside.pending)
 
     async def create_terminal(self, session_id: str, command: TerminalCommand) -> str:
-        return await self._gate(session_id).create_terminal(command)
+        with self._serving(session_id) as gate:
+            return await gate.create_terminal(command)
 
     async def terminal_output(self, session_id: str, terminal_id: str) -> TerminalSnapshot:
-        return await self._gate(session_id).terminal_output(terminal_id)
+        with self._serving(session_id) as gate:
+            return await gate.terminal_output(terminal_id)
 
     async def wait_for_terminal_exit(self, session_id: str, terminal_id: str) -> TerminalExit:
-        return await self._gate(session_id).wait_for_terminal_exit(terminal_id)
+        with self._serving(session_id) as gate:
+            return await gate.wait_for_terminal_exit(terminal_id)
 
     async def kill_terminal(self, session_id: str, terminal_id: str) -> None:
-        await self._gate(session_id).kill_terminal(terminal_id)
+        with self._serving(session_id) as gate:
+            await gate.kill_terminal(terminal_id)
 
     async def release_terminal(self, session_id: str, terminal_id: str) -> None:
-        await self._gate(session_id).release_terminal(terminal_id)
+        with self._serving(session_id) as gate:
+            await gate.release_terminal(terminal_id)
 
     def mcp_server(self, server_id: str) -> McpHandler:
         return self.in_process_server(server_id).handle

@@ -35,6 +35,7 @@ from dragoman.host.permissions.consent import Consent
 from dragoman.host.permissions.grants import are_harmless
 from dragoman.host.permissions.questions import PermissionsProvider
 from dragoman.host.permissions.wording import blame, shown_names
+from dragoman.host.requester import asking_subagent
 from dragoman.host.rules.access import (
     TOO_LONG,
     Access,
@@ -193,9 +194,11 @@ class Gate:
         """Record what was really replaced. Raises Changed where it is not what is expected: much
         may have happened while someone was asked."""
 
+        asker = asking_subagent()
+
         def written(before: str | None, created: bool) -> None:
             # Plain text in what is recorded: a subclass of str cannot be stored.
-            self._record(e.FileWritten(str(path), content, before, created))
+            self._record(e.FileWritten(str(path), content, before, created, subagent=asker))
 
         files, turn = self._providers.files, self.consent.turn
         if isinstance(files, LocalFiles):
@@ -296,12 +299,14 @@ class Gate:
         """Raises InvalidParams for one that is too long, and what `permit` raises."""
         argv = [command.command, *command.args]
         if is_too_long((tuple(argv),)):
-            self._record(e.AccessDecided("execute", Decision("deny", TOO_LONG, by="host")))
+            refused = Decision("deny", TOO_LONG, by="host")
+            self._record(e.AccessDecided("execute", refused, subagent=asking_subagent()))
             raise InvalidParams(TOO_LONG)
         self._require("terminal/create", operation="execute", argv=argv)
         check_roots(self.workspace)
         met: list[str] = []
-        cwd = real_path(asked := command.cwd or self.workspace.cwd, met)
+        asker = asking_subagent()
+        cwd = real_path(asked := command.cwd or self._folder_of(asker), met)
         access = terminal_access(
             command.command,
             command.args,
@@ -319,10 +324,16 @@ class Gate:
         with self._blaming("terminals"), self._starting_one(title):
             terminal_id = await self._providers.terminals.create(workspace, command, self)
             argv = [command.command, *command.args]
-            self._record(e.TerminalStarted(terminal_id, argv, str(cwd)))
+            self._record(e.TerminalStarted(terminal_id, argv, str(cwd), subagent=asker))
             for event in self._early.pop(terminal_id, []):
                 self._record(event)
         return terminal_id
+
+    def _folder_of(self, subagent_id: str | None) -> str:
+        """Where commands run unless they say otherwise; what is outside is judged as such."""
+        path = [] if subagent_id is None else self._state.subagent_path(subagent_id)
+        folders = [each.cwd for each in path if each.cwd]
+        return folders[-1] if folders else self.workspace.cwd
 
     @contextmanager
     def _starting_one(self, title: str) -> Generator[None]:
@@ -397,7 +408,8 @@ class Gate:
         reason = f"{method} is switched off here"
         if operation is not None:
             decision = Decision("deny", reason, by="offer")
-            self._record(e.AccessDecided(operation, decision, paths=list(paths), argv=argv))
+            asker = asking_subagent()
+            self._record(e.AccessDecided(operation, decision, list(paths), argv, subagent=asker))
         raise MethodNotFound(reason)
 
     @contextmanager

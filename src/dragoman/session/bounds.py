@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -60,6 +61,23 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LIMITS = Limits()
+
+
+@cache
+def limits_of_subagent(limits: Limits) -> Limits:
+    """What the thread of one subagent keeps at most. The threads of all of them together weigh no
+    more than that of the session."""
+    return msgspec.structs.replace(
+        limits,
+        entry=limits.entry // 4,
+        thread=limits.thread // 4,
+        entries=limits.entries // 4,
+        facts=limits.facts // 16,
+        fact=limits.fact // 4,
+        others=8,
+        tail=limits.tail // 64,
+        tails=limits.tails // 256,
+    )
 
 
 def drop_oldest(known: dict[str, Any], most: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from dragoman.session.content import Text
-from dragoman.session.events import AgentMessage, AgentThought, Event, TerminalOutput
+from dragoman.session.events import AgentMessage, AgentThought, Event, SubagentEvent, TerminalOutput
 
 MAX_LENGTH = 64 * 1024
 """Characters of one joined piece."""
@@ -49,6 +49,9 @@ def _continues(event: Event, following: Event) -> bool:
     if getattr(following, "replaces", False):
         return False
     match event, following:
+        case SubagentEvent(), SubagentEvent():
+            same = event.session_id == following.session_id
+            return same and _continues(event.event, following.event)
         case TerminalOutput(), TerminalOutput():
             return event.terminal_id == following.terminal_id
         case ((AgentMessage() | AgentThought()), (AgentMessage() | AgentThought())):
@@ -67,6 +70,10 @@ def _joined(run: list[Event]) -> Joined:
     first, last = run[0], run[-1]
     if len(run) == 1:
         return Joined(first.seq, first)
+    if isinstance(last, SubagentEvent):
+        told = [each.event for each in run if isinstance(each, SubagentEvent)]
+        joined = msgspec.structs.replace(last, at=first.at, event=_joined(told).event)
+        return Joined(first.seq, joined)
     text = "".join(event.text for event in run)
     words: dict[str, Any] = {"replaces": getattr(first, "replaces", False)}
     words |= {"data": text} if isinstance(last, TerminalOutput) else {"content": Text(text)}

@@ -284,7 +284,11 @@ class CompactionSummary(FromAgent, tag="compaction_summary"):
 
 
 class SubagentUpdated(FromAgent, tag="subagent"):
-    """A child session of this one; fields left UNSET did not change, None clears."""
+    """A subagent of this session, new or changed; fields left UNSET did not change, None clears.
+
+    `parent` is the subagent that started it, None for the session's own agent. `tool_call_id` is
+    the call that started it if the agent reports its work as tool calls alone.
+    """
 
     session_id: str
     title: str | UnsetType | None = UNSET
@@ -293,6 +297,27 @@ class SubagentUpdated(FromAgent, tag="subagent"):
     cwd: str | UnsetType | None = UNSET
     additional_directories: list[str] | UnsetType | None = UNSET
     capabilities: dict[str, Any] | UnsetType | None = UNSET
+    parent: str | None = None
+    tool_call_id: str | None = None
+
+
+class SubagentEvent(FromAgent, tag="subagent_event"):
+    """What a subagent tells: an event of its own thread, `state.subagents[session_id].thread`.
+
+    What it asks, and what Dragoman does for it, are events of the session with its id in
+    `subagent`.
+    """
+
+    session_id: str
+    event: Event
+
+    @property
+    def is_history(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.event.is_history
+
+    @property
+    def text(self) -> str:
+        return self.event.text
 
 
 class PeerMessageUpdated(FromAgent, tag="peer_message"):
@@ -387,6 +412,7 @@ class AccessDecided(Recorded, tag="access"):
     title: str = ""
     tool_call_id: str | None = None
     option_id: str | None = None
+    subagent: str | None = None
 
 
 class ElicitationRequested(
@@ -422,6 +448,7 @@ class TerminalStarted(Recorded, tag="terminal_started"):
     cwd: str = ""
     command: str = ""
     cancellable: bool = False
+    subagent: str | None = None
 
 
 class TerminalOutput(Recorded, tag="terminal_output"):
@@ -467,6 +494,7 @@ class FileWritten(Recorded, tag="file_written"):
     before: str | None = None
     created: bool = False
     imported: bool = False
+    subagent: str | None = None
 
 
 class FileReverted(Recorded, tag="file_reverted"):
@@ -539,6 +567,7 @@ Event: TypeAlias = (
     | CompactionUpdated
     | CompactionSummary
     | SubagentUpdated
+    | SubagentEvent
     | PeerMessageUpdated
     | PeerMessageChunk
     | ActivityChanged

@@ -211,6 +211,10 @@ class PermissionQuestion(msgspec.Struct, omit_defaults=True, rename="camel"):
     """Why to think twice about the command."""
     same_as: str | None = None
     """An identical request that is already waiting; its answer answers this one too."""
+    subagent: str | None = None
+    """The id of the subagent that asks; None for the session's own agent."""
+    asked_by: str | None = None
+    """What that subagent is called, after those that started it."""
 
     def as_kind(self, kind: type[Asking], **changes: Any) -> Asking:
         """The same question as a struct of another kind, with its own fields in `changes`."""
@@ -234,6 +238,8 @@ class ElicitationQuestion(msgspec.Struct, omit_defaults=True, rename="camel"):
     url: str | None = None
     elicitation_id: str | None = None
     tool_call_id: str | None = None
+    subagent: str | None = None
+    asked_by: str | None = None
 
     def as_kind(self, kind: type[Form], **changes: Any) -> Form:
         """The same question as a struct of another kind, with its own fields in `changes`."""

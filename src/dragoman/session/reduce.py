@@ -16,19 +16,19 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.session import events as e
-from dragoman.session import prompt_queue, terminals
+from dragoman.session import terminals
 from dragoman.session.bounds import (
     ID,
     LIMITS,
     WORD,
     Limits,
-    fitted,
     fitted_as,
     fitting,
+    limits_of_subagent,
     weigh_struct,
 )
 from dragoman.session.content import Text
-from dragoman.session.facts import BackgroundWork, ContextUsage, Modes, SubagentState
+from dragoman.session.facts import BackgroundWork, ContextUsage, Modes
 from dragoman.session.state import (
     OPEN_STATUSES,
     OVER_TURNS,
@@ -43,7 +43,6 @@ from dragoman.session.state import (
     PlanEntry,
     ResetEntry,
     SessionState,
-    Subagent,
     ThoughtEntry,
     ToolCall,
     TurnState,
@@ -51,6 +50,7 @@ from dragoman.session.state import (
     UserEntry,
     ending_of,
 )
+from dragoman.session.steps import prompt_queue, subagents
 from dragoman.session.thread import (
     LAST_PROMPT,
     LAST_USER,
@@ -73,7 +73,6 @@ from dragoman.session.thread import (
     say,
 )
 
-_AT_WORK = ("running", "requires_action")
 Saying = e.AgentMessage | e.AgentThought
 
 
@@ -158,7 +157,7 @@ def _session_opened(state: SessionState, event: e.SessionOpened, limits: Limits)
     state.continuity = event.continuity
     state.open = True
     state.activity, state.background = "idle", []
-    _stop_subagents(state)
+    subagents.stop_subagents(state)
     if event.continuity == "reset":
         append(state, event, ResetEntry(), limits)
 
@@ -199,7 +198,7 @@ def _turn_ended(state: SessionState, event: e.TurnEnded, limits: Limits) -> None
     if cancelled or event.error is not None:
         _cancel_tool_calls(state, turn.id)
         _cancel_compactions(state, turn.id)
-        _stop_subagents(state)
+        subagents.stop_subagents(state)
     turn.status = ending_of(event, cancelled=cancelled)
     turn.stop_reason = cut_line(event.stop_reason, limits)
     turn.usage = event.usage
@@ -223,15 +222,6 @@ def _cancel_compactions(state: SessionState, turn_id: str) -> None:
 def _tail(state: SessionState, turn_id: str) -> Iterator[AnyEntry]:
     """Only the running turn's is walked: older turns ended with their own."""
     return takewhile(lambda entry: entry.turn_id == turn_id, reversed(state.entries))
-
-
-def _stop_subagents(state: SessionState) -> None:
-    """Except those that the agent says run on."""
-    running_on = [work.session_id for work in state.background]
-    for child in state.subagents.values():
-        doing = None if child.state is None else child.state.state
-        if doing in _AT_WORK and child.session_id not in running_on:
-            child.state = SubagentState("idle", stop_reason="cancelled")
 
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────
@@ -480,19 +470,19 @@ def _usage(state: SessionState, event: e.UsageChanged, limits: Limits) -> None:
     state.usage = usage if fits else ContextUsage(usage.used, usage.size)
 
 
-def _subagent(state: SessionState, event: e.SubagentUpdated, limits: Limits) -> None:
-    key = event.session_id[:ID]
-    child = state.subagents.get(key)
-    if child is None:
-        child = state.subagents[key] = Subagent(key, seq=event.seq, at=event.at)
-        if len(state.subagents) > limits.others:
-            del state.subagents[next(iter(state.subagents))]
-    room = limits.fact // 6
-    if event.state is not UNSET:
-        child.state = fitted_as(SubagentState | None, event.state, room)
-    for field in ("title", "description", "cwd", "additional_directories", "capabilities"):
-        if (value := getattr(event, field)) is not UNSET:
-            setattr(child, field, fitted(value, room)[0])
+def _subagent_event(state: SessionState, event: e.SubagentEvent, limits: Limits) -> None:
+    """A step of the subagent's own thread."""
+    told = event.event
+    if type(told) not in subagents.TOLD:
+        return
+    child = subagents.child_of(state, event.session_id, event, limits)
+    told.seq, told.at, told.replay = event.seq, event.at, event.replay
+    before = child.thread.size
+    reduce(child.thread, told, limits_of_subagent(limits))
+    state.subagents_size += child.thread.size - before
+    if isinstance(told, e.ActivityChanged) and told.activity is not UNSET:
+        subagents.mirror_activity(child)
+    subagents.share_room(state, child, limits)
 
 
 # ── what waits for an answer ──────────────────────────────────────────────────────────────────
@@ -552,7 +542,8 @@ _STEPS: dict[type[Any], Callable[[SessionState, Any, Limits], None]] = {
     e.Notice: _notice,
     e.CompactionUpdated: _compaction,
     e.CompactionSummary: _compaction_summary,
-    e.SubagentUpdated: _subagent,
+    e.SubagentUpdated: subagents.subagent_updated,
+    e.SubagentEvent: _subagent_event,
     e.PeerMessageUpdated: _peer_message,
     e.PeerMessageChunk: _peer_message_chunk,
     e.ActivityChanged: _activity,

@@ -7,7 +7,7 @@ known entries in their order is. Whatever is in doubt counts as new: nothing may
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -73,12 +73,18 @@ class Retelling:
         self._prompt = ""
         self._held: list[tuple[e.Event, int, _Match]] = []
         self._way: Literal["load", "resume", "fork"] = "load"
+        known = state.subagents.items()
+        self._subagents = {
+            key: Retelling(each.thread) for key, each in known if each.thread.entry_count
+        }
 
     # ── what happens to the session ─────────────────────────────────────────────────────────
 
     def answered(self, way: Literal["load", "resume", "fork"]) -> None:
         """The agent has opened the session."""
         self._way = way
+        for child in self._subagents.values():
+            child.answered(way)
         if self._phase == "opening":
             self._phase = "idle" if way == "fork" else "settling"
         self._may_be_late = way == "load" and not self._begun
@@ -91,13 +97,15 @@ class Retelling:
             return self.ended()
         news = [(event, size) for event, size, match in self._held if match is _Match.NO]
         self._held = [each for each in self._held if each[2] is not _Match.NO]
-        return news
+        return [*news, *self._of_subagents(Retelling.settled)]
 
     def prompted(self, prompt: str) -> list[Told]:
         """A prompt goes out. A history that began before may continue until the agent answers."""
         news = self.settled()
         if not self._begun and any(match is _Match.WHOLE for _, _, match in self._held):
             news += self._released()
+        news += self._of_subagents(Retelling.ended)
+        self._subagents.clear()
         self._phase, self._prompt = "turn", prompt.strip()
         if not (self._begun or self._may_be_late) or self._is_complete():
             return [*news, *self.ended()]
@@ -119,7 +127,14 @@ class Retelling:
     def ended(self) -> list[Told]:
         """The turn or the session ends, and the comparison with it: what is held is new."""
         self.over = True
-        return self._released()
+        return [*self._released(), *self._of_subagents(Retelling.ended)]
+
+    def _of_subagents(self, happens: Callable[[Retelling], list[Told]]) -> list[Told]:
+        return [
+            (e.SubagentEvent(key, told), size)
+            for key, child in self._subagents.items()
+            for told, size in happens(child)
+        ]
 
     def _released(self) -> list[Told]:
         held, self._held = self._held, []
@@ -132,6 +147,8 @@ class Retelling:
     # ── what the agent sends ────────────────────────────────────────────────────────────────
 
     def hear(self, event: e.Event, size: int) -> list[Told]:
+        if isinstance(event, e.SubagentEvent):
+            return self._hear_subagent(event, size)
         match = self._match(event)
         if self._phase == "opening":
             self._begun = True
@@ -151,6 +168,17 @@ class Retelling:
             self._held.append((event, size, match))
             return []
         return [*self._released(), (event, size)]
+
+    def _hear_subagent(self, event: e.SubagentEvent, size: int) -> list[Told]:
+        """Compared with the thread of that subagent; what one tells that has none is not known."""
+        if self._phase == "turn":
+            return [*self.works(), (event, size)]
+        self._begun = self._begun or self._phase == "opening"
+        if (child := self._subagents.get(event.session_id)) is None:
+            event.replay = self._phase == "opening"
+            return [(event, size)]
+        news = child.hear(event.event, size)
+        return [(e.SubagentEvent(event.session_id, told), held) for told, held in news]
 
     def _is_repeated(self, event: e.Event) -> bool:
         """Once the agent was silent, one message in old words may be a report: it takes something

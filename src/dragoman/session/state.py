@@ -38,6 +38,8 @@ TERMINAL_TAIL = LIMITS.tail
 OPEN_STATUSES = frozenset({"pending", "in_progress"})
 OVER_STATUSES = frozenset({"completed", "failed", "cancelled"})
 """An agent may have others that are neither."""
+AT_WORK = ("running", "requires_action")
+"""States of a subagent."""
 
 
 class Entry(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", tag_field="type"):
@@ -246,6 +248,8 @@ class Terminal(msgspec.Struct, omit_defaults=True, rename="camel"):
     """What runs in a terminal of the agent's own."""
     cancellable: bool = False
     """Whether the agent can stop it."""
+    subagent: str | None = None
+    """The subagent that it runs for."""
 
     @property
     def ours(self) -> bool:
@@ -282,7 +286,12 @@ Pending: TypeAlias = PendingPermission | PendingElicitation
 
 
 class Subagent(msgspec.Struct, omit_defaults=True, rename="camel"):
-    """A session that the agent started for part of its work; `seq` and `at` say when."""
+    """A session that the agent started for part of its work; `seq` and `at` say when.
+
+    `parent` is the subagent that started it, None for the session's own agent. Its `thread` is
+    the fold of what it told, with its own entries, plan, usage and terminals; questions are with
+    the session's.
+    """
 
     session_id: str
     title: str | None = None
@@ -293,6 +302,25 @@ class Subagent(msgspec.Struct, omit_defaults=True, rename="camel"):
     capabilities: dict[str, Any] | None = None
     seq: int = 0
     at: float = 0.0
+    parent: str | None = None
+    tool_call_id: str | None = None
+    """The tool call that started it, if the agent reports its work as tool calls alone."""
+    thread: SessionState = msgspec.field(default_factory=lambda: SessionState())  # noqa: PLW0108  # it is defined below
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return self.title or self.session_id
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it works or waits for an answer, as far as the agent says."""
+        return self.state is not None and self.state.state in AT_WORK
+
+    @property
+    def can_be_cancelled(self) -> bool:
+        """Whether the agent can stop this subagent alone."""
+        return self.capabilities is not None and self.capabilities.get("cancel") is not None
 
 
 class QueuedPrompt(msgspec.Struct, omit_defaults=True, rename="camel"):
@@ -390,6 +418,8 @@ class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
     """The estimated size of all entries."""
     printed: int = 0
     """The number of characters that all terminals have printed."""
+    subagents_size: int = 0
+    """The estimated size of the threads of all subagents."""
     # Where in the whole thread the entries stand that later events change, by their ids.
     places: dict[str, int] = {}
 
@@ -419,6 +449,27 @@ class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
         """One message by its id, without searching the thread."""
         entry = self.placed(f"{kind.__name__}:{message_id[:ID]}")
         return entry if isinstance(entry, kind) else None
+
+    def thread_of(self, subagent_id: str | None) -> SessionState:
+        """The thread of a subagent; that of the session for None, and for one it does not have."""
+        child = None if subagent_id is None else self.subagents.get(subagent_id)
+        return self if child is None else child.thread
+
+    def subagent_path(self, subagent_id: str) -> list[Subagent]:
+        """A subagent, after those that started it, the first first."""
+        path: list[Subagent] = []
+        following: str | None = subagent_id
+        while following is not None and (child := self.subagents.get(following)) is not None:
+            if child in path:
+                break
+            path.insert(0, child)
+            following = child.parent
+        return path
+
+    def subagent_name(self, subagent_id: str) -> str:
+        """What to call a subagent, after those that started it: `outer › inner`."""
+        path = self.subagent_path(subagent_id)
+        return " › ".join(each.name for each in path) or subagent_id
 
     @property
     def plan(self) -> PlanEntry | None:

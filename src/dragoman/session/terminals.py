@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.session import events as e
 from dragoman.session.bounds import ID, LIMITS, WORD, Limits, drop_oldest, fitted
-from dragoman.session.events import Event, TerminalExited, TerminalOutput
+from dragoman.session.events import Event, SubagentEvent, TerminalExited, TerminalOutput
 from dragoman.session.state import SessionState, Terminal
 from dragoman.session.thread import join
 
@@ -22,6 +22,7 @@ def terminal_started(state: SessionState, event: e.TerminalStarted, limits: Limi
     terminal.cwd = fitted(event.cwd, limits.fact)[0]
     terminal.command = fitted(event.command, limits.fact)[0]
     terminal.cancellable = event.cancellable
+    terminal.subagent = event.subagent
     terminal.running = True
     terminal.exit_code = terminal.signal = None
 
@@ -85,7 +86,7 @@ def _trim_others(state: SessionState, printing: Terminal, limits: Limits) -> Non
 _MIB = 1024 * 1024
 _TAIL = 64 * 1024
 """Characters of its end that are recorded when a terminal that printed too much has ended."""
-_CONCERNED = frozenset((TerminalOutput, TerminalExited))
+_CONCERNED = frozenset((TerminalOutput, TerminalExited, SubagentEvent))
 
 
 class OutputLimits(msgspec.Struct, frozen=True):
@@ -111,17 +112,25 @@ class OutputQuota:
             return events
         kept: list[Event] = []
         for event in events:
-            match event:
-                case TerminalOutput():
-                    kept += self._output(event)
-                case TerminalExited():
-                    kept += (*self._rest_of(event), event)
-                case _:
-                    kept.append(event)
+            if isinstance(event, SubagentEvent):
+                told = self._told(event.event, f"{event.session_id[:ID]} ")
+                kept += [msgspec.structs.replace(event, event=each) for each in told]
+            else:
+                kept += self._told(event)
         return kept
 
-    def _output(self, event: TerminalOutput) -> list[Event]:
-        printed = self._printed_by(event.terminal_id[:ID])
+    def _told(self, event: Event, prefix: str = "") -> list[Event]:
+        """Two subagents may call their terminals the same."""
+        match event:
+            case TerminalOutput():
+                return self._output(event, prefix + event.terminal_id[:ID])
+            case TerminalExited():
+                return [*self._rest_of(event, prefix + event.terminal_id[:ID]), event]
+            case _:
+                return [event]
+
+    def _output(self, event: TerminalOutput, key: str) -> list[Event]:
+        printed = self._printed_by(key)
         size = _size(event.data)
         if printed.missing is None and size <= min(printed.left, self._left):
             printed.left -= size
@@ -146,8 +155,8 @@ class OutputQuota:
         limits = f"{terminal:g} MiB for a terminal, {session:g} MiB for a session"
         return f"more output is not recorded: the limit is {limits}"
 
-    def _rest_of(self, event: TerminalExited) -> list[Event]:
-        printed = self._printed.pop(event.terminal_id[:ID], None)
+    def _rest_of(self, event: TerminalExited, key: str) -> list[Event]:
+        printed = self._printed.pop(key, None)
         if printed is None or printed.missing is None:
             return []
         tail = printed.tail

@@ -260,6 +260,12 @@ def forget(state: SessionState, limits: Limits) -> None:
     state.size = size
 
 
+def forget_all(state: SessionState) -> None:
+    """Every entry goes; the thread continues after them."""
+    state.entries_before = state.entry_count
+    state.entries, state.places, state.size = [], {}, 0
+
+
 def _is_under_way(entry: AnyEntry, turn_id: str) -> bool:
     if entry.turn_id != turn_id:
         return False

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman.host.rules.rule import RuleFields
 from dragoman.session.content import Content
-from dragoman.session.events import Event
+from dragoman.session.events import Event, SubagentEvent
 from dragoman.session.facts import Decision
 
 SNAKE_CASE = 1
@@ -29,6 +29,10 @@ IN_USE = (
 
 _UNTYPED: dict[tuple[type, str], Any] = {(Decision, "rule"): RuleFields}
 """Fields that hold a type of ours without saying so."""
+
+
+_LATER = (SubagentEvent,)
+"""Kinds that the format did not have, one of which holds any other."""
 
 
 class _Command(msgspec.Struct):
@@ -112,6 +116,7 @@ def _form_of(kind: Any) -> _Form:
     def form(node: inspect.Type) -> _Form | None:
         nodes = node.types if isinstance(node, inspect.UnionType) else (node,)
         structs = [each for each in nodes if isinstance(each, inspect.StructType)]
+        structs = [each for each in structs if each.cls not in _LATER]
         lists = (each for each in nodes if isinstance(each, inspect.ListType))
         items = next((found for each in lists if (found := form(each.item_type))), None)
         objects = {each.tag: keys(each) for each in structs}

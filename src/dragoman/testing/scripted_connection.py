@@ -42,6 +42,7 @@ CONVERSATION = frozenset(
         "tool_call",
         "tool_call_update",
         "plan",
+        "subagent_update",
     }
 )
 """The kinds of updates that are replayed on load."""
@@ -62,6 +63,8 @@ class ScriptedConnection:
             tap=self._note_frame,
         )
         self._open: dict[str, AgentSession] = {}
+        self._roots: dict[str, AgentSession] = {}
+        """The sessions that subagents work for."""
         self.turns: dict[str, AgentTurn] = {}
         """Those that run, by session."""
         self._frame = b""
@@ -74,11 +77,36 @@ class ScriptedConnection:
         """Send an update; what belongs to the conversation is also kept, unless told not to."""
         raw = msgspec.Raw(codec.encode(update))
         if keep and _kind(update) in CONVERSATION and session_id in self._open:
-            self._open[session_id].history.append(raw)
+            self._keep(self._open[session_id], raw)
         if self.peer.error is None:
             told = raw if self._second is None else self._second.update(session_id, update)
             wire = {"sessionId": session_id, "update": told}
             self.peer.notify("session/update", codec.encode(wire))
+
+    def _keep(self, session: AgentSession, update: msgspec.Raw) -> None:
+        root = self._roots.get(session.id)
+        if root is None:
+            session.history.append(update)
+        else:
+            told = {"sessionId": session.id, "update": update}
+            root.history.append(msgspec.Raw(codec.encode(told)))
+
+    def open_subagent(self, subagent_id: str, parent: AgentSession) -> AgentSession:
+        """A session for it, whose conversation is kept with that of the session it works for."""
+        root = self._roots.get(parent.id, parent)
+        session = type(parent)(id=subagent_id, cwd=parent.cwd)
+        self._roots[subagent_id], self._open[subagent_id] = root, session
+        return session
+
+    def tell_again(self, session: AgentSession) -> None:
+        """The conversation so far, with that of its subagents."""
+        for update in list(session.history):
+            told = msgspec.json.decode(update)
+            if "update" in told and "sessionUpdate" not in told:
+                self.open_subagent(told["sessionId"], session)
+                self.update(told["sessionId"], told["update"], keep=False)
+            else:
+                self.update(session.id, update, keep=False)
 
     def session(self, session_id: str) -> AgentSession:
         """Raises ResourceNotFound for a session nobody ever had, or that was forgotten."""
@@ -189,8 +217,7 @@ class ScriptedConnection:
     def load_session(self, request: v1.LoadSessionRequest) -> v1.LoadSessionResponse:
         session = self.session(request.session_id)
         self.opened(session, request)
-        for update in session.history:
-            self.update(session.id, update, keep=False)
+        self.tell_again(session)
         return v1.LoadSessionResponse(
             modes=self.agent.modes_of(session),
             config_options=self.agent.options_of(session, self.client),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import msgspec
 
@@ -39,6 +39,7 @@ class AgentTurn:
         """What to do when the prompt has been answered."""
         self._connection = connection
         self._interrupt: Callable[[], object] = _nothing
+        self._parent: AgentTurn | None = None
 
     @property
     def session_id(self) -> str:
@@ -92,6 +93,30 @@ class AgentTurn:
     def report_usage(self, used: int, size: int, cost: float | None = None) -> None:
         money = None if cost is None else v1.Cost(amount=cost, currency="USD")
         self.update(v1.UsageUpdate(used=used, size=size, cost=money))
+
+    # ── having others work ────────────────────────────────────────────────────────────────────
+
+    def subagent(self, subagent_id: str, **fields: Any) -> Self:
+        """Announce a subagent, with fields as ACP writes them; what it says and asks is done with
+        what is returned. It runs until it is `done`."""
+        self.tell_of(subagent_id, **{"state": {"state": "running"}, **fields})
+        session = self._connection.open_subagent(subagent_id, self.session)
+        child = type(self)(self._connection, session, [], self.request_id)
+        child._parent = self
+        self._connection.turns[subagent_id] = child
+        return child
+
+    def tell_of(self, subagent_id: str, **fields: Any) -> None:
+        """Say what changed about a subagent."""
+        told = {"sessionUpdate": "subagent_update", "sessionId": subagent_id, **fields}
+        self.update(told)
+
+    def done(self, stop_reason: str = "end_turn") -> None:
+        """Of a subagent: it has nothing left to do."""
+        if self._parent is not None:
+            idle = {"state": "idle", "stopReason": stop_reason}
+            self._parent.tell_of(self.session_id, state=idle)
+            self._connection.turns.pop(self.session_id, None)
 
     def remember(self, update: v1.SessionUpdate) -> None:
         """Send this on load, but not now."""

@@ -11,7 +11,14 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.session import events as e
-from dragoman.session.state import CompactionEntry, PeerMessageEntry, Subagent, ToolCall
+from dragoman.session.state import (
+    AnyEntry,
+    CompactionEntry,
+    PeerMessageEntry,
+    PlanEntry,
+    Subagent,
+    ToolCall,
+)
 from dragoman.ui_stream import acp_json
 from dragoman.ui_stream.acp_json import given
 from dragoman.ui_stream.chunks import Data, Json
@@ -109,8 +116,36 @@ def subagent(child: Subagent) -> Data:
         cwd=child.cwd,
         additionalDirectories=child.additional_directories,
         capabilities=child.capabilities,
+        parent=child.parent,
+        toolCallId=child.tool_call_id,
+        usage=None if child.thread.usage is None else acp_json.usage(child.thread.usage),
+        entries=[_entry(entry) for entry in child.thread.entries[-MOST_ENTRIES:]] or None,
     )
     return Data("data-acp-subagent", data, id=child.session_id)
+
+
+MOST_ENTRIES = 100
+"""Of the thread of a subagent, the newest ones."""
+
+
+def _entry(entry: AnyEntry) -> Json:
+    """What a subagent said or did."""
+    kind = str(entry.__struct_config__.tag)
+    match entry:
+        case ToolCall():
+            return given(
+                type=kind,
+                toolCallId=entry.id,
+                title=entry.title,
+                kind=entry.kind,
+                status=entry.status,
+                content=acp_json.tool_content(entry.content) or None,
+                locations=acp_json.locations(entry.locations) or None,
+            )
+        case PlanEntry(steps=[_, *_]):
+            return {"type": kind, "entries": msgspec.to_builtins(entry.steps)}
+        case _:
+            return {"type": kind, "text": entry.text}
 
 
 def request(event: Request, settled: Settlement | None) -> Data:
@@ -121,6 +156,7 @@ def request(event: Request, settled: Settlement | None) -> Data:
         case _:
             name, data = "elicitation", _elicitation(event)
     data |= given(requestId=event.request_id, toolCallId=event.tool_call_id)
+    data |= given(subagent=event.subagent, askedBy=event.asked_by)
     data["status"] = "pending" if settled is None else "settled"
     match settled:
         case e.PermissionSettled():

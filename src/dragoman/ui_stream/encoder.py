@@ -183,6 +183,7 @@ class Encoder:
             e.CompactionUpdated: self._compaction,
             e.CompactionSummary: self._compaction,
             e.SubagentUpdated: self._subagent,
+            e.SubagentEvent: self._subagent,
             e.PeerMessageUpdated: self._peer_message,
             e.PeerMessageChunk: self._peer_message,
             e.ActivityChanged: self._ignored,
@@ -302,7 +303,7 @@ class Encoder:
     def _peer_message(self, event: e.PeerMessageUpdated | e.PeerMessageChunk) -> None:
         self._parts.throttle.hold(f"peer:{event.message_id[:ID]}")
 
-    def _subagent(self, event: e.SubagentUpdated) -> None:
+    def _subagent(self, event: e.SubagentUpdated | e.SubagentEvent) -> None:
         self._parts.throttle.hold(f"subagent:{event.session_id[:ID]}")
 
     def _terminal_changed(self, event: e.TerminalStarted | e.TerminalOutput) -> None:
@@ -328,8 +329,10 @@ class Encoder:
             self._asked[event.request_id] = part
 
     def _ask(self, event: e.PermissionRequested) -> ToolPart:
-        """On the tool call's own part where that can be asked, else on one for the request."""
-        part = None if event.tool_call_id is None else self._parts.part(event.tool_call_id)
+        """On the tool call's own part where that can be asked, else on one for the request. A call
+        of a subagent has no part of its own."""
+        is_ours = event.tool_call_id is not None and event.subagent is None
+        part = self._parts.part(event.tool_call_id or "") if is_ours else None
         self._parts.show(event.at, all_of_it=True)  # it is not reported while it is asked about
         if part is None or not part.can_be_asked(self._parts.step):
             part = self._parts.own_call(_call_for(event))
@@ -389,6 +392,7 @@ def _call_for(event: e.PermissionRequested) -> ToolCall:
         paths=event.paths or None,
         argv=event.argv,
         cwd=event.cwd,
+        askedBy=event.asked_by,
     )
     return ToolCall(
         id=f"permission:{event.request_id}",
@@ -413,6 +417,7 @@ _MERGED: frozenset[type[Any]] = frozenset(
         e.PeerMessageUpdated,
         e.PeerMessageChunk,
         e.SubagentUpdated,
+        e.SubagentEvent,
         e.TerminalStarted,
         e.TerminalOutput,
         e.TerminalExited,

@@ -2,7 +2,7 @@
 // rest.
 
 import type { Content, ToolContent } from './generated/content'
-import { NODE } from './generated/limits'
+import { NODE, type Limits } from './generated/limits'
 
 /** How many characters a text has, as the server counts them: a pair of surrogates is one. */
 export function points(text: string): number {
@@ -114,4 +114,15 @@ function shortened<T>(item: T, by: number): T | null {
   if (told.type !== 'text') return null
   const length = points(told.text)
   return length > by ? { ...item, text: cutTo(told.text, length - by) } : null
+}
+
+/** What the thread of one subagent keeps at most, as on the server. */
+export function limitsOfSubagent(limits: Limits): Limits {
+  const part = (whole: number, parts: number) => Math.floor(whole / parts)
+  return {
+    ...limits,
+    entry: part(limits.entry, 4), thread: part(limits.thread, 4), entries: part(limits.entries, 4),
+    facts: part(limits.facts, 16), fact: part(limits.fact, 4), others: 8,
+    tail: part(limits.tail, 64), tails: part(limits.tails, 256),
+  }
 }

@@ -2,7 +2,7 @@
 // disagree. It changes the state it is given at a cost that does not grow with the thread, and it
 // never throws: whatever an agent sends in whatever order, there is a next state, within the limits.
 
-import { cutTo, fitted, fitting, points, weigh } from './bounds'
+import { cutTo, fitted, fitting, limitsOfSubagent, points, weigh } from './bounds'
 import { textOf } from './content'
 import type { Content, Json, ToolContent } from './generated/content'
 import type * as e from './generated/events'
@@ -10,9 +10,9 @@ import { FROM_AGENT } from './generated/events'
 import { ID, LIMITS, NODE, WORD, type Limits } from './generated/limits'
 import {
   NEW_ENTRIES, OPEN_STATUSES, newCompactionEntry, newNoticeEntry, newPeerMessageEntry, newPendingElicitation,
-  newPendingPermission, newPlanEntry, newQueuedPrompt, newSubagent, newToolCall, newTurnState, newUserEntry,
+  newPendingPermission, newPlanEntry, newQueuedPrompt, newToolCall, newTurnState, newUserEntry,
 } from './generated/state'
-import { entryCount, newTerminal, placed, runningTurn } from './state'
+import { entryCount, newSubagent, newTerminal, placed, runningTurn, subagentAtWork } from './state'
 import type {
   CompactionEntry, Ending, ErrorEntry, NoticeEntry, PeerMessageEntry, PlanEntry, SessionState, Spoken,
   Subagent, Terminal, ToolCall, UnknownEntry,
@@ -23,6 +23,13 @@ import { Changes, LAST_USER, PROMPT, STEPS, Thread, isEmpty, member, weightOf } 
 const TOLD_BY_ERROR: ReadonlySet<string | null> = new Set([
   'interrupted: the process that ran the session ended',
   'interrupted: the session was forked in the midst of a turn',
+])
+
+/** What a subagent can tell; what it asks for is recorded with the session. */
+const TOLD_BY_SUBAGENTS: ReadonlySet<e.Event['type']> = new Set<e.Event['type']>([
+  'user_message', 'agent_message', 'agent_thought', 'tool_call', 'plan', 'plan_removed', 'commands', 'mode', 'config', 'info',
+  'usage', 'notice', 'compaction', 'compaction_summary', 'peer_message', 'peer_message_chunk', 'activity', 'unknown',
+  'terminal_started', 'terminal_output', 'terminal_exited',
 ])
 
 export function reduce(
@@ -54,6 +61,7 @@ function step(on: Step, event: e.Event): void {
     case 'terminal_started': return on.terminalStarted(event)
     case 'terminal_exited': return on.terminalExited(event)
     case 'terminal_released': return on.terminalReleased(event)
+    case 'subagent_event': return on.subagentEvent(event)
     default: return on.fact(event)
   }
 }
@@ -61,7 +69,7 @@ function step(on: Step, event: e.Event): void {
 type Message = e.UserMessage | e.AgentMessage | e.AgentThought
 type Rest = Exclude<e.Event, Message | e.ToolCallUpdated | e.PlanUpdated | e.PlanRemoved
   | e.CompactionUpdated | e.CompactionSummary | e.PeerMessageUpdated | e.PeerMessageChunk
-  | e.TerminalOutput | e.TerminalStarted | e.TerminalExited | e.TerminalReleased>
+  | e.TerminalOutput | e.TerminalStarted | e.TerminalExited | e.TerminalReleased | e.SubagentEvent>
 
 class Step extends Thread {
   // ── the session, its turns and its facts ─────────────────────────────────────────────────────
@@ -178,9 +186,12 @@ class Step extends Thread {
     const { subagents, background } = this.state
     const runningOn = background.map((work) => work.sessionId)
     for (const child of subagents.values()) {
-      const doing = child.state?.state
-      const atWork = doing === 'running' || doing === 'requires_action'
-      if (atWork && !runningOn.includes(child.sessionId)) child.state = { state: 'idle', stopReason: 'cancelled' }
+      if (!subagentAtWork(child) || runningOn.includes(child.sessionId)) continue
+      child.state = { state: 'idle', stopReason: 'cancelled' }
+      for (const entry of child.thread.entries) {
+        if ((entry.type === 'tool_call' || entry.type === 'compaction') && OPEN_STATUSES.has(entry.status)) this.cancelled(entry)
+      }
+      this.changedSubagent(child)
     }
   }
 
@@ -213,10 +224,7 @@ class Step extends Thread {
   }
 
   private subagent(event: e.SubagentUpdated): void {
-    const { subagents } = this.state
-    const id = cutTo(event.sessionId, ID)
-    const child: Subagent = subagents.get(id)
-      ?? { ...newSubagent(), sessionId: id, seq: event.seq ?? 0, at: event.at ?? 0 }
+    const child = this.child(event.sessionId, event)
     const room = Math.floor(this.limits.fact / 6)
     if (event.title !== undefined) child.title = fitted(event.title, room).kept
     if (event.description !== undefined) child.description = fitted(event.description, room).kept
@@ -224,9 +232,68 @@ class Step extends Thread {
     if (event.cwd !== undefined) child.cwd = fitted(event.cwd, room).kept
     if (event.additionalDirectories !== undefined) child.additionalDirectories = fitted(event.additionalDirectories, room).kept
     if (event.capabilities !== undefined) child.capabilities = fitted(event.capabilities, room).kept
+    if (event.toolCallId != null) child.toolCallId = cutTo(event.toolCallId, ID)
+    this.changedSubagent(child)
+  }
+
+  /** The subagent with this id, made on first sight; who started it does not change. */
+  private child(sessionId: string, event: e.SubagentUpdated | e.SubagentEvent): Subagent {
+    const { subagents } = this.state
+    const id = cutTo(sessionId, ID)
+    const known = subagents.get(id)
+    if (known !== undefined) return known
+    if (subagents.size >= this.limits.others) {
+      const all = [...subagents.values()]
+      const oldest = all.find((each) => !subagentAtWork(each)) ?? all[0]
+      this.state.subagentsSize -= oldest?.thread.size ?? 0
+      subagents.delete(oldest?.sessionId ?? '')
+    }
+    const child: Subagent = { ...newSubagent(id), seq: event.seq ?? 0, at: event.at ?? 0 }
+    if (event.type === 'subagent' && event.parent != null) child.parent = cutTo(event.parent, ID)
     subagents.set(id, child)
-    const [oldest] = subagents.keys()
-    if (subagents.size > this.limits.others && oldest !== undefined) subagents.delete(oldest)
+    this.changes.facts = true
+    return child
+  }
+
+  /** A step of the subagent's own thread. */
+  subagentEvent(event: e.SubagentEvent): void {
+    const told = event.event
+    if (!TOLD_BY_SUBAGENTS.has(told.type)) return
+    const child = this.child(event.sessionId, event)
+    const { thread } = child
+    const before = thread.size
+    const { seq = 0, at = 0, replay = false } = event
+    const changes = new Changes(this.changes)
+    reduce(thread, { ...told, seq, at, replay }, changes, limitsOfSubagent(this.limits))
+    this.state.subagentsSize += thread.size - before
+    if (told.type === 'activity' && told.activity !== undefined && child.state?.state !== thread.activity) {
+      child.state = { state: thread.activity }
+    }
+    this.changedSubagent(child)
+    this.shareRoom(child)
+  }
+
+  private changedSubagent(child: Subagent): void {
+    child.version++
+    this.changes.subagents.add(child)
+  }
+
+  /** The entries of other subagents go when all have too many, of those first that are idle. */
+  private shareRoom(speaking: Subagent): void {
+    const { state, limits } = this
+    if (state.subagentsSize <= limits.thread) return
+    const all = [...state.subagents.values()]
+    for (const child of [...all.filter((each) => !subagentAtWork(each)), ...all.filter(subagentAtWork)]) {
+      if (state.subagentsSize <= Math.floor(limits.thread / 2)) return
+      if (child === speaking) continue
+      const { thread } = child
+      state.subagentsSize -= thread.size
+      thread.entriesBefore = entryCount(thread)
+      thread.entries = []
+      thread.places.clear()
+      thread.size = 0
+      this.changedSubagent(child)
+    }
   }
 
   // ── what waits for an answer ─────────────────────────────────────────────────────────────────

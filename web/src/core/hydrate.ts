@@ -3,9 +3,9 @@
 
 import type { Json } from './generated/content'
 import { ROW } from './generated/limits'
-import { NEW_ENTRIES, NEW_PENDING, newQueuedPrompt, newResetEntry, newSubagent, newTurnState } from './generated/state'
+import { NEW_ENTRIES, NEW_PENDING, newQueuedPrompt, newResetEntry, newTurnState } from './generated/state'
 import type { Entry, Pending, QueuedPrompt, SessionState, Subagent, Terminal, TurnState } from './state'
-import { newState, newTerminal } from './state'
+import { newState, newSubagent, newTerminal } from './state'
 import { LAST_USER, PROMPT, keyOf } from './thread'
 
 type Told = Json & { entries?: Json[]; firstEntry?: number }
@@ -28,6 +28,7 @@ export function hydrate(told: Told): SessionState {
   for (const pending of list(told.pending)) state.pending.set(String(pending.id), pendingOf(pending))
   for (const terminal of list(told.terminals)) state.terminals.set(String(terminal.id), terminalOf(terminal))
   for (const child of list(told.subagents)) state.subagents.set(String(child.sessionId), subagentOf(child))
+  state.subagentsSize = [...state.subagents.values()].reduce((sum, { thread }) => sum + thread.size, 0)
   state.printed = [...state.terminals.values()].reduce((sum, { output }) => sum + output.length, 0)
   index(state)
   return state
@@ -85,7 +86,17 @@ function terminalOf(told: Json): Terminal {
 }
 
 function subagentOf(told: Json): Subagent {
-  return { ...newSubagent(), ...told } as Subagent
+  const { thread, ...fields } = told as Json & { thread?: Json }
+  const child = { ...newSubagent(String(told.sessionId)), ...fields } as Subagent
+  if (thread !== undefined) child.thread = threadOf(thread)
+  return child
+}
+
+/** A state as the server holds it, which says how many entries there are before its own. */
+function threadOf(told: Json): SessionState {
+  const state = hydrate({ ...told, firstEntry: Number(told.entriesBefore ?? 0) } as Told)
+  state.usage = (told.usage ?? null) as SessionState['usage']
+  return state
 }
 
 /** Index the entries that later events change, and weigh them. */

@@ -5,10 +5,10 @@
 import { textOf } from './content'
 import type { Content, ToolContent } from './generated/content'
 import type * as g from './generated/state'
-import { ENDINGS, newSessionState, newTerminal as defaultTerminal } from './generated/state'
+import { ENDINGS, newSessionState, newSubagent as defaultSubagent, newTerminal as defaultTerminal } from './generated/state'
 
 export type {
-  Ending, Pending, PendingElicitation, PendingPermission, QueuedPrompt, Subagent, TurnState, TurnStatus,
+  Ending, Pending, PendingElicitation, PendingPermission, QueuedPrompt, TurnState, TurnStatus,
 } from './generated/state'
 
 /** Counts the changes of a row or a terminal, so that a view knows when to draw it again. */
@@ -32,6 +32,9 @@ export type Entry =
 /** `dropped` is the number of characters that were cut off before `output`. */
 export type Terminal = Omit<g.Terminal, 'pieces' | 'size'> & Drawn & { output: string; dropped: number }
 
+/** Its thread is a state of its own; questions and subagents are with the session's. */
+export type Subagent = Omit<g.Subagent, 'thread'> & Drawn & { thread: SessionState }
+
 type Keyed = 'entries' | 'terminals' | 'pending' | 'subagents' | 'places'
 
 export interface SessionState extends Omit<g.SessionState, Keyed> {
@@ -39,7 +42,7 @@ export interface SessionState extends Omit<g.SessionState, Keyed> {
   entries: Entry[]
   terminals: Map<string, Terminal>
   pending: Map<string, g.Pending>
-  subagents: Map<string, g.Subagent>
+  subagents: Map<string, Subagent>
   /** The positions, in the whole thread, of the entries that later events change, by their ids. */
   places: Map<string, number>
 }
@@ -54,6 +57,15 @@ export function newState(): SessionState {
 export function newTerminal(id: string): Terminal {
   const { pieces: _, size: _size, ...fields } = defaultTerminal()
   return { ...fields, id, output: '', dropped: 0, version: 0 }
+}
+
+export function newSubagent(id: string): Subagent {
+  return { ...defaultSubagent(), sessionId: id, thread: newState(), version: 0 }
+}
+
+/** Whether it works or waits for an answer, as far as the agent says. */
+export function subagentAtWork({ state }: Subagent): boolean {
+  return state?.state === 'running' || state?.state === 'requires_action'
 }
 
 export const isOver = (status: g.TurnStatus): status is g.Ending => ENDINGS.has(status)

@@ -7,15 +7,23 @@ import { OPEN_STATUSES } from './generated/state'
 import { cutTo, fitted, fitting, points, weigh } from './bounds'
 import { entryCount, placed, runningTurn } from './state'
 import type {
-  CompactionEntry, Entry, PeerMessageEntry, PlanEntry, SessionState, Terminal, ToolCall,
+  CompactionEntry, Entry, PeerMessageEntry, PlanEntry, SessionState, Subagent, Terminal, ToolCall,
 } from './state'
 
 /** What a batch of events changed, for the views. */
 export class Changes {
-  readonly entries = new Set<Entry>()
-  readonly terminals = new Set<Terminal>()
+  readonly entries: Set<Entry>
+  readonly terminals: Set<Terminal>
+  readonly subagents: Set<Subagent>
   appended = false
   facts = false
+
+  /** Rows of a subagent's thread are among those `around` it. */
+  constructor(around?: Changes) {
+    this.entries = around?.entries ?? new Set()
+    this.terminals = around?.terminals ?? new Set()
+    this.subagents = around?.subagents ?? new Set()
+  }
 }
 
 export const LAST_USER = 'last user entry'

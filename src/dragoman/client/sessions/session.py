@@ -260,7 +260,7 @@ class Session:
         if finished.error is not None:
             self._fail(turn, self._explained(finished.error))
         elif not turn.done:
-            self.gate.consent.cancel_all("the turn ended")
+            self.gate.consent.turn_ended("the turn ended")
             ended = e.TurnEnded(turn.id, finished.stop_reason, finished.usage, meta=finished.meta)
             self._end(turn, ended, None, in_order=True)
 
@@ -351,6 +351,13 @@ class Session:
         is over already. Raises Unsupported unless the terminal is `cancellable`."""
         self._require_open()
         return await session_requests.cancel_terminal(self, terminal_id)
+
+    async def cancel_subagent(self, subagent_id: str) -> bool:
+        """Have the agent stop one subagent, and those that it started; the turn continues. Its
+        questions are settled as cancelled. False if it is idle already. Raises Unsupported unless
+        its `capabilities` allow that, KeyError for one that is unknown."""
+        self._require_open()
+        return session_requests.cancel_subagent(self, subagent_id)
 
     @property
     def queued(self) -> list[Turn]:
@@ -590,5 +597,3 @@ class Session:
 
 def _new_turn_id() -> str:
     return f"turn-{os.urandom(8).hex()}"
-
-    return True

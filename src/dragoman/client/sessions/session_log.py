@@ -29,7 +29,9 @@ logger = logging.getLogger("dragoman.client")
 Heard = TypeVar("Heard")
 
 _TOLD_TERMINALS = (e.TerminalStarted, e.TerminalOutput, e.TerminalExited)
-_DOUBTFUL = frozenset((e.ConfigChanged, e.ActivityChanged, e.UserMessage, *_TOLD_TERMINALS))
+_DOUBTFUL = frozenset(
+    (e.ConfigChanged, e.ActivityChanged, e.UserMessage, e.SubagentEvent, *_TOLD_TERMINALS)
+)
 """What an agent tells that we may know better, or that says something about what follows."""
 
 _SMALL = 256
@@ -216,6 +218,9 @@ class SessionLog:
         self.replay = "no"
 
     def _believed(self, event: e.Event) -> bool:
+        if isinstance(event, e.SubagentEvent):
+            told = event.event
+            return not (isinstance(told, _TOLD_TERMINALS) and self._runs_here(told.terminal_id))
         if isinstance(event, e.ActivityChanged) and event.activity not in (UNSET, "idle"):
             self.end_replay()  # who works tells no history
         if isinstance(event, e.ConfigChanged):

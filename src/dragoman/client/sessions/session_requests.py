@@ -10,6 +10,7 @@ from dragoman.client.dialects.dialect import Dialect, Meta
 from dragoman.client.sessions.config_options import checked_option, option_of, with_own, with_value
 from dragoman.client.sessions.session_log import SessionLog
 from dragoman.errors import RemoteError, Unsupported
+from dragoman.host.gate import Gate
 from dragoman.session import events as e
 from dragoman.session.state import OVER_STATUSES, SessionState
 
@@ -20,6 +21,7 @@ class AskedSession(Protocol):
     id: str
     log: SessionLog
     state: SessionState
+    gate: Gate
 
     @property
     def dialect(self) -> Dialect: ...
@@ -85,6 +87,18 @@ async def cancel_terminal(session: AskedSession, terminal_id: str) -> bool:
         raise Unsupported(f"stopping the terminal {terminal_id} alone")
     cancelling = session.dialect.cancel_terminal(session.id, terminal_id)
     return await _reached(cancelling, lambda: not terminal.running)
+
+
+def cancel_subagent(session: AskedSession, subagent_id: str) -> bool:
+    """Raises KeyError for one that is unknown."""
+    child = session.state.subagents[subagent_id]
+    if child.state is not None and not child.is_at_work:
+        return False
+    if not child.can_be_cancelled:
+        raise Unsupported(f"stopping the subagent {child.name} alone")
+    session.gate.consent.cancel_of(subagent_id, "the subagent was cancelled")
+    session.dialect.cancel(subagent_id)
+    return True
 
 
 async def _reached(cancelling: Awaitable[None], is_over: Callable[[], bool]) -> bool:

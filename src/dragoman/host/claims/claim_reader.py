@@ -32,6 +32,7 @@ from dragoman.host.claims.raw_input import (
 from dragoman.host.permissions.always_rules import is_question
 from dragoman.host.permissions.questions import NO_SUBJECT, Earlier, Subject
 from dragoman.host.permissions.wording import plain_options
+from dragoman.host.requester import asking_subagent
 from dragoman.host.rules.access import Access, Command, Operation, Sighting, normalise
 from dragoman.host.rules.globs import LONGEST_PATH, MOST_COMPONENTS, is_within
 from dragoman.host.serial_worker import Lane
@@ -392,7 +393,7 @@ class ClaimReader:
         subject: Subject,
         turn_id: str | None,
     ) -> Claim:
-        known = None if call_id is None else self._state.tool_call(call_id)
+        known = None if call_id is None else self._thread.tool_call(call_id)
         # As they are now: the calls may change while the claim is read.
         for_several, calls = self._is_for_several(known), self._meant(known, subject, turn_id)
         titles = filter(None, (call.title for call in calls[:MOST_CALLS]))
@@ -417,7 +418,7 @@ class ClaimReader:
 
     def with_earlier(self, subject: Subject, call_id: str) -> Subject:
         """With what the agent has said of the call so far."""
-        if (known := self._state.tool_call(call_id)) is None:
+        if (known := self._thread.tool_call(call_id)) is None:
             return subject
         earlier = Earlier(
             kind=self._habits.kind_of(known),
@@ -425,6 +426,11 @@ class ClaimReader:
             diff_paths=tuple(path for diff in known.diffs for path in diff.paths),
         )
         return msgspec.structs.replace(subject, earlier=earlier)
+
+    @property
+    def _thread(self) -> SessionState:
+        """Of the one who asks."""
+        return self._state.thread_of(asking_subagent())
 
     def is_inside(self, real: str) -> bool:
         return any(is_within(real, root) for root in self._real_roots)
@@ -438,7 +444,7 @@ class ClaimReader:
             return []
         if not self._is_for_several(call):
             return [call]
-        calls = self._state.tool_calls.values()
+        calls = self._thread.tool_calls.values()
         mine = [each for each in calls if each.turn_id == turn_id and each.status in OPEN_STATUSES]
         others = [each for each in mine if each.id != call.id]
         is_silent = _names_nothing(call) and subject.command is None

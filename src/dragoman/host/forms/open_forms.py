@@ -19,6 +19,7 @@ from dragoman.host.forms.elicitation import (
 )
 from dragoman.host.permissions.questions import NO_ROOM, Questions, Room
 from dragoman.host.permissions.wording import blame
+from dragoman.host.requester import asking_subagent
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session.bounds import weigh_struct
@@ -71,10 +72,13 @@ class Elicitations:
 
         Raises InvalidParams where too many questions wait already.
         """
+        asker = asking_subagent()
         request = msgspec.structs.replace(
             request,
             request_id=self._open.new_id(),
             session_id=self._workspace.session_id,
+            subagent=asker,
+            asked_by=None if asker is None else self._state.subagent_name(asker),
         )
         question = request.as_event()
         if not self._room.take(request.request_id, weigh_struct(question)):
@@ -114,6 +118,9 @@ class Elicitations:
         """Decline what has nobody to answer it; None is everything."""
         if self._attendance.nobody_waits_for(self._provider):
             self._open.settle_these(request_id, ElicitationAnswer("decline"))
+
+    def cancel(self, request_id: str) -> None:
+        self._open.settle(request_id, ElicitationAnswer("cancel"))
 
     def cancel_all(self) -> None:
         self._open.settle_all(ElicitationAnswer("cancel"))

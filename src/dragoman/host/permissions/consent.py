@@ -36,6 +36,20 @@ from dragoman.host.permissions.questions import (
     Room,
     Subject,
 )
+from dragoman.host.permissions.settlement import (
+    ALLOWED,
+    BY_A_NEW_RULE,
+    BY_REFUSAL,
+    CANCELLED,
+    CHOSEN,
+    NOBODY,
+    REFUSED,
+    Settlement,
+    asked,
+    chosen_option,
+    has_option,
+    without_anybody,
+)
 from dragoman.host.permissions.wording import (
     OUR_OPTIONS,
     all_in_short,
@@ -52,8 +66,9 @@ from dragoman.host.permissions.wording import (
     shown_names,
     with_consequences,
 )
+from dragoman.host.requester import asking_subagent
 from dragoman.host.rules.access import TOO_LONG, Access, is_too_long
-from dragoman.host.rules.policy import NO_RULE, Policy, PolicyDecision, Rule
+from dragoman.host.rules.policy import Policy, PolicyDecision, Rule
 from dragoman.host.rules.rule import RuleFields
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
@@ -86,17 +101,6 @@ class Audience(Protocol):
     def terms(self) -> facts.TurnTerms | None: ...
 
 
-class Settlement(msgspec.Struct, frozen=True):
-    """How a question ended: with an option, refused, or cancelled with its turn."""
-
-    how: str
-    by: facts.Decider
-    reason: str
-    option_id: str | None = None
-    follows: bool = False
-    """Whether it is the answer to an equal question, which has been remembered already."""
-
-
 class _Asking(msgspec.Struct, frozen=True):
     """What a person is asked, what it is about, and what it weighs."""
 
@@ -122,9 +126,6 @@ class _Asking(msgspec.Struct, frozen=True):
             and same
             and _bare(self.request) == _bare(other.request)
         )
-
-
-REFUSED, CHOSEN, CANCELLED, ALLOWED = "refused", "chosen", "cancelled", "allowed"
 
 
 class Consent:
@@ -217,7 +218,9 @@ class Consent:
                 raise refusal(access, answer.decision.reason)
             return True
         if decision.effect == "deny" or not _is_free(access):
-            self._record(decided(access, decision))
+            event = decided(access, decision)
+            event.subagent = asking_subagent()
+            self._record(event)
         if decision.effect == "deny":
             raise refusal(access, decision.reason)
         return seen
@@ -246,7 +249,8 @@ class Consent:
         if tool_call is not None:
             call_id = tool_call.tool_call_id
             subject = self._claims.with_earlier(subject, call_id)
-            self._record(tool_call)
+            asker = asking_subagent()
+            self._record(tool_call if asker is None else e.SubagentEvent(asker, tool_call))
         async with self._judging:
             judged = await self._judged(call_id, options, subject)
         return judged if isinstance(judged, PermissionAnswer) else await self._ask(judged)
@@ -255,7 +259,8 @@ class Consent:
         self, call_id: str | None, options: Sequence[PermissionOption], subject: Subject
     ) -> PermissionAnswer | _Asking:
         """The answer that follows from the rules, or what is left to ask a person."""
-        turn_id = None if self.turn is None else self.turn.id
+        asker = asking_subagent()
+        turn_id = None if self.turn is None or asker is not None else self.turn.id
         claim = await self._claims.read(call_id, options, subject, turn_id)
         access, content, weight = claim.access, claim.content, claim.weight
         if is_too_long(access.commands):
@@ -278,7 +283,7 @@ class Consent:
             seen = await with_losses(content, inside.get, self.look)
             request = msgspec.structs.replace(request, content=list(seen))
             weight += _characters(seen) - _characters(content)
-        call = self._state.tool_calls.get(call_id or "")
+        call = self._state.thread_of(asker).tool_call(call_id or "")
         return msgspec.structs.replace(
             asking,
             request=request,
@@ -323,6 +328,7 @@ class Consent:
         explanation: str | None = None,
     ) -> _Asking:
         offers = Offers(access, decision, self._policy, self._workspace)
+        asker = asking_subagent()
         lasting = [option for option in options if option.kind == "allow_always"]
         allowing = offers.rules("allow", scope_of(lasting))
         request = PermissionRequest(
@@ -345,6 +351,8 @@ class Consent:
             env=shown_names(access.variables),
             offers=offers.offer(options) if decision.effect == "ask" else [],
             danger=offers.danger,
+            subagent=asker,
+            asked_by=None if asker is None else self._state.subagent_name(asker),
         )
         return _Asking(request, access, decision, offers)
 
@@ -382,7 +390,7 @@ class Consent:
             return answer
 
         if self.nobody_reads(self._asker):
-            return settled(_NOBODY)
+            return settled(NOBODY)
         self._waiting[request.request_id] = asking
         asker = None if self._asker is None else self._put_to(self._asker, request)
         return await self._permissions.ask(request.request_id, settled, asker)
@@ -391,7 +399,7 @@ class Consent:
         """An equal question that waits is asked first; its answer counts for this one as well."""
         if request.same_as is not None:
             await self._permissions.until_settled(request.same_as)
-        return await _asked(asker, request)
+        return await asked(asker, request)
 
     def _answer_others(self, request_id: str, first: str | None, settlement: Settlement) -> None:
         """What a person answered also answers equal questions, and what the rules allow now needs
@@ -404,7 +412,7 @@ class Consent:
             if group in (other_id, other.request.same_as):
                 self._permissions.settle(other_id, followed)
             elif self._is_allowed_now(other):
-                self._permissions.settle(other_id, _BY_A_NEW_RULE)
+                self._permissions.settle(other_id, BY_A_NEW_RULE)
 
     def _is_allowed_now(self, asking: _Asking) -> bool:
         decision = self._policy.decide(asking.access, self._workspace)
@@ -429,7 +437,7 @@ class Consent:
 
     def _answered(self, asking: _Asking, settlement: Settlement) -> PermissionAnswer:
         request, access = asking.request, asking.access
-        settlement = _without_anybody(asking.decision) if settlement is _NOBODY else settlement
+        settlement = without_anybody(asking.decision) if settlement is NOBODY else settlement
         option_id, reason = settlement.option_id, settlement.reason
         if settlement.how == REFUSED:
             option_id = _refusing(request)
@@ -488,16 +496,16 @@ class Consent:
         if not isinstance(pending, PendingPermission) or request_id not in self._permissions:
             raise KeyError(request_id)
         if option_id is None:
-            self._permissions.settle(request_id, _REFUSED)
+            self._permissions.settle(request_id, BY_REFUSAL)
             return
-        if not _has(pending, option_id):
+        if not has_option(pending, option_id):
             raise ValueError(f"the request {request_id} has no option {option_id!r}")
-        self._permissions.settle(request_id, _choice(pending, option_id, confirmed=confirmed))
+        self._permissions.settle(request_id, chosen_option(pending, option_id, confirmed=confirmed))
 
     def refuse_unattended(self, request_id: str | None = None) -> None:
         """The reader of the turn moved on without answering this, or will not read at all."""
         if self.nobody_waits_for(self._asker):
-            self._permissions.settle_these(request_id, _NOBODY)
+            self._permissions.settle_these(request_id, NOBODY)
         self.elicitations.refuse_unattended(request_id)
 
     def cancel_all(self, reason: str) -> None:
@@ -506,60 +514,34 @@ class Consent:
         self._permissions.settle_all(Settlement(CANCELLED, "cancel", reason))
         self.elicitations.cancel_all()
 
+    def turn_ended(self, reason: str) -> None:
+        """What the session's own agent asked is over with its turn; a subagent may run on."""
+        self.grants.clear()
+        running_on = {key for key, each in self._state.subagents.items() if each.is_at_work}
+        for pending in list(self._state.pending.values()):
+            if pending.subagent not in running_on:
+                self._cancel(pending.id, reason)
+
+    def cancel_of(self, subagent_id: str, reason: str) -> None:
+        """One subagent is stopped, and those that it started."""
+        for pending in list(self._state.pending.values()):
+            path = self._state.subagent_path(pending.subagent or "")
+            if any(each.session_id == subagent_id for each in path):
+                self._cancel(pending.id, reason)
+
+    def _cancel(self, request_id: str, reason: str) -> None:
+        self._permissions.settle(request_id, Settlement(CANCELLED, "cancel", reason))
+        self.elicitations.cancel(request_id)
+
     def close(self, reason: str) -> None:
         """The session ends, and what was allowed for it."""
         self.cancel_all(reason)
         self._policy.forget(self._workspace)
 
 
-_NOBODY_TO_ASK = "there is nobody to ask"
-_NOBODY = Settlement(REFUSED, "nobody", _NOBODY_TO_ASK)
-_REFUSED = Settlement(REFUSED, "person", "refused")
-_BY_A_NEW_RULE = Settlement(ALLOWED, "rule", "another answer allows it from now on")
-
-
-def _without_anybody(decision: PolicyDecision) -> Settlement:
-    """Why a person was needed, unless it is only that no rule allows it: what another flag or rule
-    would not change is said."""
-    if decision.effect == "allow":
-        why = f"{decision.reason}, but no answer applies only once"
-        return Settlement(REFUSED, "nobody", f"{why}, and {_NOBODY_TO_ASK}")
-    if decision.unruled:
-        more = "" if decision.reason == NO_RULE else f": {decision.reason}"
-        return Settlement(REFUSED, "default", f"{_NOBODY_TO_ASK}{more}")
-    return Settlement(REFUSED, "nobody", f"{decision.reason}, and {_NOBODY_TO_ASK}")
-
-
 _NO_WAY_TO_REFUSE = "the request offers no way to refuse"
 _CANCELLING = "the turn is being cancelled"
 _NO_ANSWERS = "the question has no answer to choose"
-
-
-async def _asked(asker: PermissionsProvider, request: PermissionRequest) -> Settlement:
-    option_id = await asker.request_permission(request)
-    if option_id is None:
-        return _REFUSED
-    if not _has(request, option_id):
-        why = f"the answer {option_id!r} is not one of the options"
-        return Settlement(REFUSED, "host", why)
-    try:
-        return _choice(request, option_id)
-    except ValueError as error:
-        return Settlement(REFUSED, "host", str(error))
-
-
-def _has(question: facts.PermissionQuestion, option_id: str) -> bool:
-    return option_id in {each.id for each in (*question.options, *question.offers)}
-
-
-def _choice(
-    question: facts.PermissionQuestion, option_id: str, *, confirmed: bool = False
-) -> Settlement:
-    """Raises ValueError for what has to be confirmed."""
-    to_confirm = {offer.id for offer in question.offers if offer.confirm}
-    if option_id in to_confirm and not confirmed:
-        raise ValueError(f"{question.danger}: to allow it from now on, confirm the answer")
-    return Settlement(CHOSEN, "person", "answered", option_id)
 
 
 def _bare(request: PermissionRequest) -> PermissionRequest:

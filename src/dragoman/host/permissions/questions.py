@@ -64,6 +64,8 @@ class Subject(msgspec.Struct, kw_only=True, frozen=True):
     tool_call_id: str | None = None
     meta: dict[str, Any] | None = None
     earlier: Earlier = NOTHING_EARLIER
+    parent_call: str | None = None
+    """The tool call whose subagent asks, if the agent says so in `_meta` alone."""
 
 
 NO_SUBJECT = Subject()

@@ -78,6 +78,7 @@ def answered(
         title=request.title,
         tool_call_id=request.tool_call_id,
         option_id=option_id,
+        subagent=request.subagent,
     )
 
 

@@ -134,8 +134,7 @@ class Second:
         connection.opened(session, request)
         if request.replay_from is not None:
             self._words.pop(session.id, None)
-            for update in session.history:
-                connection.update(session.id, update, keep=False)
+            connection.tell_again(session)
         state = "running" if session.id in connection.turns else "idle"
         told = {"sessionUpdate": "state_update", "state": state}
         connection.update(session.id, told, keep=False)

@@ -157,6 +157,14 @@ export interface SubagentUpdated extends FromAgent {
   cwd?: string | null
   additionalDirectories?: string[] | null
   capabilities?: Json | null
+  parent?: string | null
+  toolCallId?: string | null
+}
+
+export interface SubagentEvent extends FromAgent {
+  type: 'subagent_event'
+  sessionId: string
+  event: Event
 }
 
 export interface PeerMessageUpdated extends FromAgent {
@@ -205,6 +213,8 @@ export interface PermissionRequested {
   offers?: PermissionOffer[]
   danger?: string | null
   sameAs?: string | null
+  subagent?: string | null
+  askedBy?: string | null
   seq?: number
   at?: number
   replay?: boolean
@@ -228,6 +238,7 @@ export interface AccessDecided extends Recorded {
   title?: string
   toolCallId?: string | null
   optionId?: string | null
+  subagent?: string | null
 }
 
 export interface ElicitationRequested {
@@ -239,6 +250,8 @@ export interface ElicitationRequested {
   url?: string | null
   elicitationId?: string | null
   toolCallId?: string | null
+  subagent?: string | null
+  askedBy?: string | null
   seq?: number
   at?: number
   replay?: boolean
@@ -258,6 +271,7 @@ export interface TerminalStarted extends Recorded {
   cwd?: string
   command?: string
   cancellable?: boolean
+  subagent?: string | null
 }
 
 export interface TerminalOutput extends Recorded {
@@ -286,6 +300,7 @@ export interface FileWritten extends Recorded {
   before?: string | null
   created?: boolean
   imported?: boolean
+  subagent?: string | null
 }
 
 export interface FileReverted extends Recorded {
@@ -324,13 +339,13 @@ export type Event =
   | SessionOpened | SessionClosed | TurnStarted | TurnCancelling | TurnEnded | UserMessage
   | AgentMessage | AgentThought | ToolCallUpdated | PlanUpdated | PlanRemoved | CommandsChanged
   | ModeChanged | ConfigChanged | InfoChanged | UsageChanged | Notice | CompactionUpdated
-  | CompactionSummary | SubagentUpdated | PeerMessageUpdated | PeerMessageChunk | ActivityChanged
-  | UnknownUpdate | PermissionRequested | PermissionSettled | AccessDecided | ElicitationRequested
-  | ElicitationSettled | TerminalStarted | TerminalOutput | TerminalExited | TerminalReleased
-  | FileWritten | FileReverted | PromptQueued | PromptUnqueued | Steered
+  | CompactionSummary | SubagentUpdated | SubagentEvent | PeerMessageUpdated | PeerMessageChunk
+  | ActivityChanged | UnknownUpdate | PermissionRequested | PermissionSettled | AccessDecided
+  | ElicitationRequested | ElicitationSettled | TerminalStarted | TerminalOutput | TerminalExited
+  | TerminalReleased | FileWritten | FileReverted | PromptQueued | PromptUnqueued | Steered
 
 export const FROM_AGENT: ReadonlySet<string> = new Set([
   'agent_message', 'agent_thought', 'commands', 'compaction', 'compaction_summary', 'config',
   'info', 'mode', 'peer_message', 'peer_message_chunk', 'plan', 'plan_removed', 'subagent',
-  'tool_call', 'unknown', 'usage', 'user_message',
+  'subagent_event', 'tool_call', 'unknown', 'usage', 'user_message',
 ])

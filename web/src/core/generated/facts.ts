@@ -123,6 +123,8 @@ export interface PermissionQuestion {
   offers?: PermissionOffer[]
   danger?: string | null
   sameAs?: string | null
+  subagent?: string | null
+  askedBy?: string | null
 }
 
 export interface ElicitationQuestion {
@@ -133,6 +135,8 @@ export interface ElicitationQuestion {
   url?: string | null
   elicitationId?: string | null
   toolCallId?: string | null
+  subagent?: string | null
+  askedBy?: string | null
 }
 
 export interface TurnTerms extends Fact {

@@ -111,6 +111,7 @@ export interface Terminal {
   released: boolean
   command: string
   cancellable: boolean
+  subagent: string | null
 }
 
 export interface PendingPermission {
@@ -131,6 +132,8 @@ export interface PendingPermission {
   offers: PermissionOffer[]
   danger: string | null
   sameAs: string | null
+  subagent: string | null
+  askedBy: string | null
 }
 
 export interface PendingElicitation {
@@ -142,6 +145,8 @@ export interface PendingElicitation {
   url: string | null
   elicitationId: string | null
   toolCallId: string | null
+  subagent: string | null
+  askedBy: string | null
 }
 
 export interface Subagent {
@@ -154,6 +159,9 @@ export interface Subagent {
   capabilities: Json | null
   seq: number
   at: number
+  parent: string | null
+  toolCallId: string | null
+  thread: SessionState
 }
 
 export interface QueuedPrompt {
@@ -197,6 +205,7 @@ export interface SessionState {
   lastSeq: number
   size: number
   printed: number
+  subagentsSize: number
   places: Record<string, number>
 }
 
@@ -263,22 +272,23 @@ export const newUnknownEntry = (): Omit<UnknownEntry, 'kind' | 'raw'> => ({
 
 export const newTerminal = (): Omit<Terminal, 'id'> => ({
   argv: [], cwd: '', pieces: [], size: 0, running: true, exitCode: null, signal: null,
-  released: false, command: '', cancellable: false,
+  released: false, command: '', cancellable: false, subagent: null,
 })
 
 export const newPendingPermission = (): Omit<PendingPermission, 'id' | 'options'> => ({
   kind: 'permission', title: '', toolCallId: null, operation: 'other', paths: [], argv: null,
   content: [], always: null, explanation: null, claimed: false, cwd: null, env: [], offers: [],
-  danger: null, sameAs: null,
+  danger: null, sameAs: null, subagent: null, askedBy: null,
 })
 
 export const newPendingElicitation = (): Omit<PendingElicitation, 'id' | 'message' | 'mode'> => ({
   kind: 'elicitation', schema: null, url: null, elicitationId: null, toolCallId: null,
+  subagent: null, askedBy: null,
 })
 
 export const newSubagent = (): Omit<Subagent, 'sessionId'> => ({
   title: null, description: null, state: null, cwd: null, additionalDirectories: null,
-  capabilities: null, seq: 0, at: 0,
+  capabilities: null, seq: 0, at: 0, parent: null, toolCallId: null, thread: newSessionState(),
 })
 
 export const newQueuedPrompt = (): Omit<QueuedPrompt, 'id' | 'content'> => ({
@@ -293,7 +303,8 @@ export const newSessionState = (): SessionState => ({
   sessionId: '', agent: '', cwd: '', additionalDirectories: [], continuity: 'new', open: false,
   title: null, updatedAt: null, entries: [], entriesBefore: 0, turns: [], modes: null,
   configOptions: [], commands: [], usage: null, terminals: {}, pending: {}, subagents: {},
-  queue: [], activity: 'idle', background: [], lastSeq: 0, size: 0, printed: 0, places: {},
+  queue: [], activity: 'idle', background: [], lastSeq: 0, size: 0, printed: 0, subagentsSize: 0,
+  places: {},
 })
 
 export const NEW_ENTRIES = {

@@ -16,6 +16,7 @@ from dragoman.agents.extensions import (
     TERMINAL_INFO,
     TERMINAL_OUTPUT,
     active_run,
+    parent_call,
     said,
 )
 from dragoman.client.dialects import translation
@@ -30,7 +31,7 @@ from dragoman.client.dialects.inbound import (
 from dragoman.client.dialects.steer_calls import PULL, pulled_result
 from dragoman.client.dialects.v1 import wire_format
 from dragoman.errors import MethodNotFound
-from dragoman.host.permissions.questions import NO_SUBJECT, Subject
+from dragoman.host.permissions.questions import Subject
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit
 from dragoman.schema import codec, v1
 from dragoman.schema.codec import decoder
@@ -109,7 +110,7 @@ class Serving(SharedServing):
             event.meta = {**told.meta, **(event.meta or {})}
         if unfit is not None and isinstance(event, e.ToolCallUpdated):
             event.more = _unread(msgspec.json.decode(unfit, type=Told).update, event)
-        events = [event] if event.meta is None else [event, *_terminal_events(event.meta)]
+        events = [event] if event.meta is None else _with_meta(event, event.meta)
         self._tell_run(told.session_id, event.meta)
         self._host.on_events(told.session_id, events, size)
 
@@ -143,11 +144,12 @@ class Serving(SharedServing):
                 event = wire_format.UPDATES[type(update)](
                     update
                 )  # without one call more: this is a loop
-                events.append(event)
                 if notification.meta is not None:
                     event.meta = {**notification.meta, **(event.meta or {})}
-                if event.meta is not None:
-                    events += _terminal_events(event.meta)
+                if event.meta is None:
+                    events.append(event)
+                else:
+                    events += _with_meta(event, event.meta)
                     self._tell_run(notification.session_id, event.meta)
             except Exception:
                 logger.exception("an update could not be decoded")
@@ -181,9 +183,8 @@ class Serving(SharedServing):
             told = msgspec.json.decode(unfit, type=_PeekPermission).tool_call
             tool_call.more = _unread(told, tool_call)
         options = [translation.permission_option(option) for option in p.options]
-        answer = await self._host.request_permission(
-            p.session_id, tool_call, options, NO_SUBJECT if p.meta is None else Subject(meta=p.meta)
-        )
+        subject = Subject(meta=p.meta, parent_call=parent_call(tool_call.meta))
+        answer = await self._host.request_permission(p.session_id, tool_call, options, subject)
         return self._outcome(answer)
 
     async def create_terminal(self, p: v1.CreateTerminalRequest) -> v1.CreateTerminalResponse:
@@ -269,6 +270,13 @@ def _unread(raw: msgspec.Raw, event: e.ToolCallUpdated) -> list[ToolContent]:
     items = event.content if isinstance(event.content, list) else []
     places = event.locations if isinstance(event.locations, list) else []
     return unread_of_call(raw, len(items) + len(places))
+
+
+def _with_meta(event: e.Event, meta: dict[str, Any]) -> list[e.Event]:
+    """An update, and what it says in `_meta` alone."""
+    events = [event, *_terminal_events(meta)]
+    parent = parent_call(meta)
+    return events if parent is None else [e.SubagentEvent(parent, each) for each in events]
 
 
 def _terminal_events(meta: dict[str, Any]) -> list[e.Event]:

@@ -148,6 +148,7 @@ def client_capabilities(host: HostCapabilities) -> v1.ClientCapabilities:
             ),
         ),
         plan=v1.PlanCapabilities(),
+        subagents=v1.SubagentCapabilities(),
         auth=v1.AuthCapabilities(terminal=host.terminal_sign_in),
         elicitation=v1.ElicitationCapabilities(form=form, url=url) if host.elicitation else None,
         meta=host.meta,

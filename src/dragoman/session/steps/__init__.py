@@ -1,0 +1,1 @@
+"""Steps of the fold for one thing each: `reduce` says which event leads to which."""
