@@ -156,9 +156,22 @@ def _entries(folder: str, names: _Names) -> list[tuple[str, bool]]:
     there are few, or if the folder is too large to be listed, or may not be."""
     entries = _listed(folder) if len(names) > _FEW else None
     if entries is None:
-        return [(name, os.path.islink(f"{folder}{name}")) for name in names]
-    found = ((folded(entry.name), entry) for entry in entries)
-    return [(name, entry.is_symlink()) for name, entry in found if name in names]
+        tried = ((name, _is_link(f"{folder}{name}")) for name in names)
+        return [(name, is_link) for name, is_link in tried if is_link is not None]
+    return [
+        (name, entry.is_symlink()) for entry in entries if (name := folded(entry.name)) in names
+    ]
+
+
+def _is_link(path: str) -> bool | None:
+    """None if nothing is there."""
+    try:
+        os.readlink(path)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return False
+    return True
 
 
 def _listed(folder: str) -> list[os.DirEntry[str]] | None:
