@@ -245,6 +245,12 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     )
     text = "attach an image, audio or any other file"
     add_repeatable(prompt.add_argument, "--attach", "FILE", text)
+    prompt.add_argument(
+        "--steer",
+        metavar="TEXT",
+        help="say this into the running turn of the session that --session or --resume names, and "
+        "print what became of it",
+    )
     _add_output_options(prompt.add_argument)
     prompt.add_argument(
         "--timeout",

@@ -59,7 +59,12 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> int:
-    """One turn; the exit code."""
+    """One turn, or a steer into one; the exit code."""
+    if options.steer is not None:
+        from dragoman.cli.run.steer_command import steer
+
+        streams.raise_when_interrupted()
+        return asyncio.run(steer(options))
     gc.disable()  # thousands of things are made by these imports, and none of them is garbage
     from dragoman.cli.run.job import prepare_turn
 

@@ -122,7 +122,7 @@ class Inbox:
         result: c.Reply | c.Refusal
         try:
             asked = c.decode_command(command.body)
-            if self._refusing and isinstance(asked, c.Prompt | c.RuledPrompt):
+            if self._refusing and isinstance(asked, c.Prompt | c.RuledPrompt | c.SteerTurn):
                 result = c.Refusal("owner_gone", JUST_ENDED)
             else:
                 result = await self._serve(command.session_id, asked)

@@ -33,6 +33,13 @@ class RuledPrompt(_Command, frozen=True, tag="ruled_prompt"):
     terms: TurnTerms
 
 
+class SteerTurn(_Command, frozen=True, tag="steer"):
+    """Say something into the running turn; it brings no rules. The reply has what became of it: the
+    `outcome`, the `way` it went, the `reason`, and the `turn` that it becomes, if it may."""
+
+    content: str | list[Content]
+
+
 class Cancel(_Command, frozen=True, tag="cancel"):
     """Stop the running turn. The reply says whether there was one: `cancelled`."""
 
@@ -146,6 +153,7 @@ class Delete(_Command, frozen=True, tag="delete"):
 Command: TypeAlias = (
     Prompt
     | RuledPrompt
+    | SteerTurn
     | Cancel
     | CancelToolCall
     | CancelTerminal

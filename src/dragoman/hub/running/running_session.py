@@ -213,6 +213,8 @@ class Live:
                 check_terms(terms, self.id, home=self.home, offered=self.session.gate.offered)
                 turn = await self.prompt(content, terms)
                 return {"turn": turn.id, "queued": turn in self.session.queued}
+            case c.SteerTurn(content):
+                return await self._steer(content)
             case c.Cancel():
                 return await self._cancel()
             case c.CancelToolCall() | c.CancelTerminal():
@@ -294,6 +296,21 @@ class Live:
         turn.discard()
         return turn
 
+    async def _steer(self, content: PromptInput) -> c.Reply:
+        await self._reconnected()
+        if self.session.busy:
+            self._check_queue(self.session.queued)
+        steer = await self.session.steer(content)
+        if steer.turn is not None:
+            steer.turn.discard()
+        return {
+            "steer": steer.id,
+            "outcome": steer.outcome,
+            "way": steer.way,
+            "reason": steer.reason,
+            "turn": None if steer.turn is None else steer.turn.id,
+        }
+
     def _check_queue(self, waiting: Iterable[Turn]) -> None:
         """Whether there is room for one more. Raises CommandRefused."""
         sizes = [len(msgspec.json.encode(turn.content)) for turn in waiting]
@@ -356,7 +373,7 @@ class Live:
 
     def _queued(self, queue_id: str) -> Turn:
         for turn in self.session.queued:
-            if turn.id == queue_id:
+            if turn.id == queue_id and self.session.steering.is_here(turn):
                 return turn
         raise KeyError(queue_id)
 

@@ -27,11 +27,12 @@ from dragoman.ui_stream import ChatRequest, decode
 from dragoman.ui_stream.decoder import Answer, ElicitationReply
 from dragoman.ui_stream.encoder import allows
 from dragoman.ui_stream.message_history import History
+from dragoman.web.api import steering
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.placement import WantedPlace, begin
 from dragoman.web.shapes.server_shapes import ChatQuery, Messages, MessagesQuery
-from dragoman.web.shapes.session_shapes import Cancelled
+from dragoman.web.shapes.session_shapes import Cancelled, PromptBody, SteerAnswer
 from dragoman.web.streams.chat_stream import ChatStream, active_settlements
 from dragoman.web.streams.stream_response import StreamedResponse
 from dragoman.web.uploads import start_again
@@ -218,6 +219,11 @@ async def resume(server: Server, chat_id: str, query: ChatQuery) -> StreamedResp
         return Response(status_code=204)
     response = await ChatStream(server, chat_id, query.sdk).of_active_turn()
     return Response(status_code=204) if response is None else response
+
+
+async def steer(server: Server, chat_id: str, body: PromptBody) -> SteerAnswer:
+    """The stream of the turn tells it as a `data-acp-steer` part."""
+    return await steering.steer(server, chat_id, body)
 
 
 async def stop(server: Server, chat_id: str) -> Cancelled:

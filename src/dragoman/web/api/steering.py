@@ -28,6 +28,7 @@ from dragoman.web.shapes.session_shapes import (
     QueueBody,
     RevertBody,
     Reverted,
+    SteerAnswer,
 )
 from dragoman.web.uploads import note_uploads, prompt_content, start_again
 
@@ -41,6 +42,17 @@ async def prompt(server: Server, session_id: str, body: PromptBody) -> Accepted:
         reply = await server.hub.send(session_id, c.Prompt(content))
     await note_uploads(server, session_id, body)
     return Accepted(turn=reply["turn"], queued=reply["queued"], delayed=reply.get("delayed"))
+
+
+async def steer(server: Server, session_id: str, body: PromptBody) -> SteerAnswer:
+    content = await prompt_content(server, session_id, body)
+    try:
+        reply = await server.hub.send(session_id, c.SteerTurn(content))
+    except (SessionNotContinued, CommandRefused) as error:
+        await start_again(server, session_id, error, body.on_reset)
+        reply = await server.hub.send(session_id, c.SteerTurn(content))
+    await note_uploads(server, session_id, body)
+    return SteerAnswer(**reply)
 
 
 async def cancel(server: Server, session_id: str, body: CancelBody) -> Cancelled:

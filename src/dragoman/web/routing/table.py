@@ -100,6 +100,15 @@ _STEERING = (
     ),
     Route(
         method="POST",
+        path=f"{_SESSION}/steer",
+        handler=steering.steer,
+        summary="Say something into the running turn, else it is the next prompt",
+        body=session_shapes.PromptBody,
+        body_limit=_PROMPT_LIMIT,
+        answer=session_shapes.SteerAnswer,
+    ),
+    Route(
+        method="POST",
         path=f"{_SESSION}/cancel",
         handler=steering.cancel,
         summary="Stop the running turn, or one tool call or terminal",
@@ -415,6 +424,15 @@ _CHATS = (
         query=server_shapes.ChatQuery,
         gives=(EVENT_STREAM,),
         may_be_empty=True,
+    ),
+    Route(
+        method="POST",
+        path=f"{_CHAT}/steer",
+        handler=chat.steer,
+        summary="Say something into the running turn of a chat",
+        body=session_shapes.PromptBody,
+        body_limit=_PROMPT_LIMIT,
+        answer=session_shapes.SteerAnswer,
     ),
     Route(
         method="POST",

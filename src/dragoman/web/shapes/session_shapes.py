@@ -16,6 +16,8 @@ from dragoman.session.facts import (
     ContextUsage,
     Modes,
     Offer,
+    SteerOutcome,
+    SteerWay,
 )
 from dragoman.session.state import (
     AnyEntry,
@@ -205,6 +207,19 @@ class Accepted(Shape, omit_defaults=True):
 
     turn: str
     queued: bool
+    delayed: str | None = None
+
+
+class SteerAnswer(Shape, omit_defaults=True):
+    """What became of a steer, as far as it is known at once; the event `steered` says what became
+    of it in the end. `sent`: the agent has it, and takes it up at its next step. `turn` is the one
+    that it becomes if the running turn does not take it."""
+
+    steer: str
+    outcome: SteerOutcome | Literal["sent"]
+    way: SteerWay
+    reason: str = ""
+    turn: str | None = None
     delayed: str | None = None
 
 
