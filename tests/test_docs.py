@@ -123,6 +123,15 @@ def test_every_page_can_be_reached_from_the_index() -> None:
 
 # ── the map of the code ───────────────────────────────────────────────────────────────────────
 
+
+def test_every_decision_has_its_own_number() -> None:
+    records = sorted((ROOT / "docs" / "explanation" / "adr").glob("*.md"))
+    numbers = [int(record.name[:4]) for record in records]
+    assert numbers == list(range(1, len(records) + 1))
+    titles = [int(_text(record).removeprefix("# ").partition(".")[0]) for record in records]
+    assert titles == numbers
+
+
 _PATH = re.compile(r"`([\w./-]+(?:/|\.(?:py|ts|tsx|md)))`")
 
 
