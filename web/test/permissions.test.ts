@@ -67,6 +67,8 @@ test('a reason names a rule by what it says', () => {
   const rule = { effect: 'allow', operation: 'execute', argv: ['git', 'status'], id: '54f36205ada8', source: 'your answer' }
   const reason = 'your answer 54f36205ada8 allows it'
   expect(reasonOf({ effect: 'allow', reason, rule })).toBe('your “always” answer allows it: running git status')
+  const any = { effect: 'allow', operation: 'execute', cwd: 'src/**', id: '54f36205ada8', source: 'your answer' }
+  expect(reasonOf({ effect: 'allow', reason, rule: any })).toBe('your “always” answer allows it: running any command in src/**')
   expect(reasonOf({ effect: 'allow', reason: '--yolo allows it', rule: { effect: 'allow', source: '--yolo' } })).toBe('--yolo allows it')
   expect(reasonOf({ effect: 'deny', reason: 'answered' })).toBe('answered')
 })

@@ -13,6 +13,9 @@ const DOING = table<string>({
   read: 'reading', write: 'writing', execute: 'running', fetch: 'fetching', mcp: 'calling', other: 'other requests',
 })
 
+/** Of a rule that does not say which. */
+const ANY = table<string>({ read: 'any file', write: 'any file', execute: 'any command', fetch: 'anything', mcp: 'any tool' })
+
 /** What it speaks of, without its effect: the operation, and what it names. */
 export function subjectOf(rule: Rule): { operation: string; names: string[] } {
   const command = rule.argv ? shellWords(rule.argv) : rule.argvPrefix ? `${shellWords(rule.argvPrefix)} …` : null
@@ -35,7 +38,8 @@ export function reasonOf({ reason, rule }: Decision | Verdict): string {
   const name = YOURS[source]
   if (!known?.id || name === undefined) return reason
   const { operation, names } = subjectOf(known)
-  const words = [DOING[operation] ?? operation, ...names].join(' ')
+  const any = known.argv || known.argvPrefix || known.path || known.host || known.tool ? undefined : ANY[operation]
+  const words = [DOING[operation] ?? operation, any, ...names].filter(Boolean).join(' ')
   return `${reason.replace(`${source} ${known.id}`, name)}: ${words}`
 }
 
