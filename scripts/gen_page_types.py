@@ -67,7 +67,12 @@ ANSWERS: tuple[Struct, ...] = (
         Finding,
         server_shapes.DoctorReport,
     ),
-    *(session_shapes.Accepted, session_shapes.FoundFile, session_shapes.FileChange),
+    *(
+        session_shapes.Accepted,
+        session_shapes.SteerAnswer,
+        session_shapes.FoundFile,
+        session_shapes.FileChange,
+    ),
     *(session_shapes.FileChanges, session_shapes.FrameShape, session_shapes.Upload),
     *(session_shapes.HitShape, session_shapes.CostAmount),
 )

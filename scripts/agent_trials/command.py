@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from agent_trials.face import Face
+from agent_trials.face import STEER, Face
 from agent_trials.features import NotOffered
 from agent_trials.lab import READ, LabAgent
 from agent_trials.learned import Learned
@@ -297,6 +297,21 @@ class CommandFace(Face):
             raise NotOffered("the agent asks no permission")
         assert done.code == 5, f"exit code {done.code}: {done.err[-300:]} {done.out[-300:]}"
         return ""
+
+    async def steer(self) -> str:
+        words = ("--session", "steered", "--yolo", "-o", "simple", self._working_prompt())
+        async with self._started(*self._words(*words)) as process:
+            await self._works()
+            named = ("--settings", str(self._settings), "--session", "steered")
+            async with self._started(str(DRAGOMAN), *named, "--steer", STEER) as other:
+                told, err = await other.communicate()
+            assert other.returncode == 0, err.decode()
+            out, _ = await process.communicate()
+        await self._mark.all_gone()
+        self._assert_ran()
+        if self._learned.steer.endswith("delivered"):
+            assert "steered" in out.decode(), out.decode()[-300:]
+        return told.decode().strip()
 
     async def cancel(self) -> str:
         async with self._begun() as process:

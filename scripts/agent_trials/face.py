@@ -8,8 +8,10 @@ from agent_trials.features import FEATURES, NotOffered, Trial
 from agent_trials.lab import LabAgent
 from agent_trials.learned import Learned
 from agent_trials.marked import Mark
+from agent_trials.turns import a_moment
 
 _REMEMBERED = "remembered"
+STEER = "say:steered"
 _AGAIN = "and the same again, please"
 """No directive: the stand-in plays the last one it received, if the agent remembers it."""
 _HARMLESS = ("help", "about", "status", "version", "usage", "context", "tools", "mcp")
@@ -43,6 +45,14 @@ class Face:
         if self._agent.slow is None:
             raise NotOffered("the agent's turns end at once")
         return self._agent.slow
+
+    def _working_prompt(self) -> str:
+        """A command that leaves `_at_work` at once, and `_ran` after a while."""
+        for file in (self._at_work, self._ran):
+            file.unlink(missing_ok=True)
+        if not self._agent.has_model:
+            raise NotOffered("the agent has no model")
+        return self._prompt("shell").replace("echo SHELL &&", "touch c.md && sleep 4 &&")
 
     def _failing_prompt(self) -> str:
         if not self._agent.has_model:
@@ -78,6 +88,17 @@ class Face:
     def _ran(self) -> Path:
         """What the prompt `shell` leaves."""
         return self._workspace / "b.md"
+
+    @property
+    def _at_work(self) -> Path:
+        """What `_working_prompt` leaves at once."""
+        return self._workspace / "c.md"
+
+    async def _works(self) -> None:
+        """Wait until a command of `_working_prompt` runs."""
+        while not self._at_work.exists():
+            await a_moment()
+        assert not self._ran.exists(), "it was over before it could be steered"
 
     def _assert_ran(self) -> None:
         assert self._ran.exists()

@@ -33,6 +33,7 @@ FEATURES = (
     "close",
     "delete",
     "rejected",
+    "steer",
     "cancel",
     "failure",
     "killed",

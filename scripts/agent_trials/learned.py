@@ -24,6 +24,8 @@ class Learned(msgspec.Struct):
     """It asks for permission without saying all of it: the host, which sees it, must ask again."""
     silent: bool = False
     """It says nothing of a model that fails."""
+    steer: str = ""
+    """How a steer went, and what became of it."""
     digest: list[str] = msgspec.field(default_factory=list[str])
     """What the recorded conversation came to."""
     recording: bytes = b""

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from agent_trials import replayed
-from agent_trials.face import Face
+from agent_trials.face import STEER, Face
 from agent_trials.features import NotOffered
 from agent_trials.turns import a_moment, end_of, is_for_more, run, said, texts
 from dragoman import AgentCommand, Client, InProcessServer, Timeouts, Turn
@@ -236,6 +236,22 @@ class LibraryFace(Face):
             raise NotOffered("the agent asks no permission")
         await said(self._session, self._agent.prompts["say"], self._agent.hello)
         return f"it ended as {end_of(events).stop_reason}"
+
+    async def steer(self) -> str:
+        """While a command runs, which must not suffer."""
+        session, heard = self._session, self._session.events()
+        running = asyncio.create_task(run(session, self._working_prompt()))
+        await self._works()
+        steer = await session.steer(STEER)
+        await running
+        while session.at_work:
+            await a_moment()
+        self._assert_ran()
+        events = list(heard.ready)
+        [told] = [event for event in events if isinstance(event, e.Steered)]
+        assert "steered" in texts(events, e.AgentMessage), f"{steer.way}: {told.outcome}"
+        self._learned.steer = f"{told.way}: {told.outcome}"
+        return self._learned.steer
 
     async def cancel(self) -> str:
         turn = await self._begun()

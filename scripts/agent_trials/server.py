@@ -11,7 +11,7 @@ import httpx
 
 from agent_trials import replayed
 from agent_trials.command import DRAGOMAN, environment, write_settings
-from agent_trials.face import Face
+from agent_trials.face import STEER, Face
 from agent_trials.features import NotOffered
 from agent_trials.lab import LabAgent
 from agent_trials.learned import Learned, form_content
@@ -251,6 +251,17 @@ class ServerFace(Face):
             raise NotOffered("no person is asked for a permission")
         await self._said(self._session, self._agent.prompts["say"], self._agent.hello)
         return ""
+
+    async def steer(self) -> str:
+        turn = asyncio.create_task(self._turn(self._session, self._working_prompt()))
+        await self._works()
+        told = await self._call("POST", f"/sessions/{self._session}/steer", {"text": STEER})
+        await turn
+        self._assert_ran()
+        while "steered" not in text_of((await self._detail(self._session))["entries"], "agent"):
+            await a_moment()
+        await self._idle()
+        return f"{told['way']}: {told['outcome']}"
 
     async def cancel(self) -> str:
         await self._begin()

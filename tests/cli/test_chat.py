@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import stat
 import time
 from contextlib import AbstractContextManager
@@ -293,6 +294,38 @@ def test_nothing_stands_twice_when_the_window_is_made_narrower(dragoman: Dragoma
         drawn = " ".join(terminal.wait_for("somebody says so").split())
         assert drawn.count("a line that is as long as") == 1
         assert drawn.count("› a draft that is") == 1
+
+
+@needs_tmux
+def test_what_is_typed_meanwhile_is_queued_or_said_into_the_turn(dragoman: Dragoman) -> None:
+    steered = dragoman.agent("steered", "partner.py")
+    with chat(dragoman, "--agent-command", steered, width=80) as terminal:
+        terminal.wait_for("A Steered Partner 1 in ")
+        terminal.enter("wait")
+        terminal.wait_for("Enter queues, Alt-Enter steers")
+        terminal.type("rather blue")
+        terminal.press("M-Enter")
+        drawn = terminal.wait_for("delivered into the running turn")
+        assert drawn.count("rather blue") == 1
+        terminal.enter("and then")
+        terminal.wait_for("queued: 1 waiting")
+        terminal.press("Escape")
+        terminal.wait_for("heard 'and then'")
+
+
+@needs_tmux
+def test_the_settings_exchange_the_keys(dragoman: Dragoman) -> None:
+    command, *args = shlex.split(dragoman.agent("partner", "partner.py"))
+    servers = {"it": {"command": command, "args": args}}
+    dragoman.write_settings({"agent_servers": servers, "enter": "steer"})
+    with chat(dragoman, width=80) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("wait")
+        terminal.wait_for("Enter steers, Alt-Enter queues")
+        terminal.enter("rather blue")  # an agent that takes no steers
+        terminal.wait_for("queued: it is the next prompt")
+        terminal.press("Escape")
+        terminal.wait_for("heard 'rather blue'")
 
 
 @needs_tmux

@@ -37,6 +37,11 @@ TOP_KEYS: Keys = {
     "agent_servers": ("object", "your agents, by name; the first one is the default"),
     "mcp_servers": ("list", "MCP servers that are passed on to every session"),
     "retention": ("object", "how long sessions are kept; without it, forever"),
+    "enter": (
+        '`"queue"` or `"steer"`',
+        "what Enter does in `chat` while a turn runs: queue a prompt (the default), or say it into "
+        "the turn; Alt-Enter does the other",
+    ),
     "$schema": ("string", "ignored; for editors"),
 }
 
@@ -243,6 +248,7 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     agents: dict[str, AgentSettings] = {}
     mcp_servers: tuple[NamedServer, ...] = ()
     retention: Retention = Retention()
+    enter: Literal["queue", "steer"] = "queue"
 
 
 def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
@@ -288,7 +294,15 @@ class _Reader:
                 for index, value in enumerate(self._list(top.get("mcp_servers", []), "mcp_servers"))
             ),
             retention=self._retention(top.get("retention", {})),
+            enter=self._enter(top.get("enter", "queue")),
         )
+
+    def _enter(self, value: Any) -> Literal["queue", "steer"]:
+        match value:
+            case "queue" | "steer":
+                return value
+            case _:
+                return self._fail("enter", f'"queue" or "steer", not {_kind(value)}')
 
     def _retention(self, value: Any) -> Retention:
         entry = self._object(value, "retention", RETENTION_KEYS)

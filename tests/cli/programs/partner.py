@@ -80,3 +80,11 @@ partner = ScriptedAgent(
         v1.AvailableCommand(name="look-at-it-closely", description="take some time"),
     ],
 )
+
+steered = ScriptedAgent(
+    converse,
+    name="steered",
+    title="A Steered Partner",
+    capabilities=v1.AgentCapabilities(meta={"steering": {"supported": True}}),
+    answers={"_session/steering": {"outcome": "injected"}},
+)

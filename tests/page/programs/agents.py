@@ -9,8 +9,9 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from dragoman.errors import AuthRequired, InternalError, RemoteError
+from dragoman.errors import AuthRequired, InternalError, InvalidRequest, RemoteError
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.faults import ignore_cancel
@@ -330,3 +331,28 @@ async def _writes_quietly(turn: AgentTurn) -> None:
 def writes_quietly() -> ScriptedAgent:
     """Has a file written with what is in it already, or a new one without a word."""
     return ScriptedAgent(_writes_quietly)
+
+
+def _steering(params: dict[str, Any]) -> Any:
+    match params["prompt"][0]["text"]:
+        case "refuse this":
+            return InvalidRequest("not now")
+        case "too late":
+            return {"outcome": "promptRequired"}
+        case _:
+            return {"outcome": "injected"}
+
+
+async def _work(turn: AgentTurn) -> None:
+    turn.say("At work.")
+    if "wait" in turn.text:
+        await turn.cancelled.wait()
+
+
+def steered() -> ScriptedAgent:
+    """Takes steers, refuses one, and for another says that no turn runs."""
+    return ScriptedAgent(
+        _work,
+        capabilities=v1.AgentCapabilities(meta={"steering": {"supported": True}}),
+        answers={"_session/steering": _steering},
+    )

@@ -3,7 +3,7 @@
 
 import type {
   Accepted, AddedRule, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape,
-  ListedAgent, ProjectRuleList, Question, RuleList, SignIns, Summary, Upload, Verdict,
+  ListedAgent, ProjectRuleList, Question, RuleList, SignIns, SteerAnswer, Summary, Upload, Verdict,
 } from '../core/generated/answers'
 import type { Json } from '../core/generated/content'
 import type { Event } from '../core/generated/events'
@@ -78,6 +78,7 @@ export const sessions = {
   change: (id: string, change: { title?: string; archived?: boolean; cwd?: string }) => call<Summary>('PATCH', at(id), change),
   remove: (id: string) => call<unknown>('DELETE', at(id)),
   prompt: (id: string, prompt: Prompt) => call<Accepted>('POST', `${at(id)}/prompt`, prompt),
+  steer: (id: string, prompt: Prompt) => call<SteerAnswer>('POST', `${at(id)}/steer`, prompt),
   cancel: (id: string) => call<Json>('POST', `${at(id)}/cancel`),
   cancelToolCall: (id: string, toolCall: string) => call<Json>('POST', `${at(id)}/cancel`, { toolCallId: toolCall }),
   cancelTerminal: (id: string, terminal: string) => call<Json>('POST', `${at(id)}/cancel`, { terminalId: terminal }),

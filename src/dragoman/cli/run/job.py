@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -37,6 +38,8 @@ class Job(msgspec.Struct, kw_only=True):
     command: AgentCommand | RemoteAgent
     proxies: list[ProxyTarget]
     mcp_servers: list[McpServer]
+    enter: Literal["queue", "steer"]
+    """What Enter does in a chat while a turn runs."""
     rules: StoredRules
     policy: Policy
     cwd: str
@@ -94,6 +97,7 @@ def prepare(
         command=command,
         proxies=[run_in(proxy, cwd) for proxy in choice.agent.proxies],
         mcp_servers=choice.mcp_servers,
+        enter=choice.settings.enter,
         rules=rules,
         policy=agent_setup.policy_of(options, rules),
         cwd=cwd,

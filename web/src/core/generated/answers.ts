@@ -1,6 +1,7 @@
 // Generated from src/dragoman/web/shapes by `make gen`: do not edit.
 
 import type { Json } from './content'
+import type { SteerOutcome, SteerWay } from './facts'
 import type { Ending } from './state'
 
 export interface OwnerShape {
@@ -189,6 +190,15 @@ export interface DoctorReport {
 export interface Accepted {
   turn: string
   queued: boolean
+  delayed?: string | null
+}
+
+export interface SteerAnswer {
+  steer: string
+  outcome: 'sent' | SteerOutcome
+  way: SteerWay
+  reason?: string
+  turn?: string | null
   delayed?: string | null
 }
 

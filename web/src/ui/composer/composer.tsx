@@ -3,7 +3,7 @@
 import { useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from 'react'
 import { completed, completingAt, type Completing } from '../../core/completion'
 import { runningTurn } from '../../core/state'
-import { ApiError, sessions, type Accepted, type Prompt } from '../../live/api'
+import { ApiError, sessions, type Prompt } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'
@@ -15,6 +15,7 @@ import { Icon } from '../common/icons'
 import { OptionPickers } from './option_pickers'
 import { Plain } from '../common/plain_text'
 import { QueueView } from './queue_view'
+import { settings, settingsChanged, type Sending } from '../shell/settings'
 import { attemptSignedIn, shell } from '../shell/shell'
 import { StopButton } from './stop_button'
 
@@ -37,14 +38,17 @@ export function Composer({ session, main = false }: { session: LiveSession; main
   const agent = session.state.agent || (store.summaries.get(session.id)?.agent ?? '')
   const busy = runningTurn(session.state) !== null
   const ready = (text.trim() !== '' || attachments.items.length > 0) && !attachments.busy
+  useSignal(settingsChanged)
+  const first = settings().enter
+  const other = first === 'steer' ? 'queue' : 'steer'
 
-  const send = async (onReset?: 'new') => {
+  const send = async (how: Sending = 'queue', onReset?: 'new') => {
     if (!ready) return
     const prompt = { ...promptOf(text, attachments), ...(onReset && { onReset }) }
     const { items: sent } = attachments
     setText('')
     attachments.clear()
-    const accepted = await attemptSignedIn(agent, delivered(session, prompt))
+    const accepted = await attemptSignedIn(agent, delivered(session, prompt, busy ? how : 'queue'))
     if (accepted?.delayed) shell.say(accepted.delayed)
     if (accepted !== null) return
     giveBack(session.id, text)
@@ -74,10 +78,10 @@ export function Composer({ session, main = false }: { session: LiveSession; main
         return setAt(null)
       }
     }
-    const plain = !event.shiftKey && !event.altKey && (event.ctrlKey || event.metaKey || !THUMBS.matches)
+    const plain = !event.shiftKey && (event.altKey ? busy : event.ctrlKey || event.metaKey || !THUMBS.matches)
     if (event.key === 'Enter' && plain) {
       event.preventDefault()
-      void send()
+      void send(event.altKey ? other : first)
     }
   }
   const look = () => {
@@ -89,8 +93,8 @@ export function Composer({ session, main = false }: { session: LiveSession; main
     <>
     {/* A prompt may start the agent, which may ask before the session continues: also one sent before a reload. */}
     {(main || session.sending > 0) && agent !== '' && <div className="beforehand"><AgentQuestions agent={agent} waiting={session.sending > 0} /></div>}
-    {session.forgotten && <Forgotten session={session} ready={ready} send={() => void send('new')} />}
-    <form className="composer" aria-label="Prompt" onSubmit={(e) => { e.preventDefault(); void send() }}>
+    {session.forgotten && <Forgotten session={session} ready={ready} send={() => void send('queue', 'new')} />}
+    <form className="composer" aria-label="Prompt" onSubmit={(e) => { e.preventDefault(); void send(first) }}>
       <QueueView session={session} />
       <div className="box">
         <CompletionList id={listId} items={items} chosen={chosen} slash={at?.kind === 'command'} pick={pick} />
@@ -100,7 +104,7 @@ export function Composer({ session, main = false }: { session: LiveSession; main
           id={main ? 'composer' : undefined}
           rows={1}
           value={text}
-          placeholder={busy ? 'Queue a prompt for the next turn…' : 'Ask the agent: / commands, @ files'}
+          placeholder={busy ? WRITING[first] : 'Ask the agent: / commands, @ files'}
           aria-label="Prompt"
           role="combobox"
           aria-autocomplete="list"
@@ -118,8 +122,9 @@ export function Composer({ session, main = false }: { session: LiveSession; main
           <OptionPickers session={session} main={main} />
           <span className="space" />
           <StopButton session={session} />
-          <button type="submit" className="primary" disabled={!ready} title="Send (Enter)">
-            <Icon name="send" /> <span className="word">{busy ? 'Queue' : 'Send'}</span>
+          {busy && <SendButton how={other} keys="Alt Enter" ready={ready} send={() => void send(other)} />}
+          <button type="submit" className="primary" disabled={!ready} title={busy ? `${HINTS[first]} (Enter)` : 'Send (Enter)'}>
+            <Icon name={busy ? ICONS[first] : 'send'} /> <span className="word">{busy ? WORDS[first] : 'Send'}</span>
           </button>
         </div>
       </div>
@@ -128,8 +133,24 @@ export function Composer({ session, main = false }: { session: LiveSession; main
   )
 }
 
+const WORDS = { queue: 'Queue', steer: 'Steer' } as const
+const ICONS = { queue: 'clock', steer: 'send' } as const
+const HINTS = { queue: 'Queue for the next turn', steer: 'Say it into the running turn' } as const
+const WRITING = { queue: 'Queue a prompt for the next turn…', steer: 'Say something into the running turn…' } as const
+
+interface SendProps { how: Sending; keys: string; ready: boolean; send: () => void }
+
+/** The way that Enter does not send. */
+function SendButton({ how, keys, ready, send }: SendProps) {
+  return (
+    <button type="button" className="ghost other" disabled={!ready} title={`${HINTS[how]} (${keys})`} onClick={send}>
+      <Icon name={ICONS[how]} /> <span className="word">{WORDS[how]}</span>
+    </button>
+  )
+}
+
 /** Null when the agent does not remember the session: what to do then is asked in its place. */
-async function delivered(session: LiveSession, prompt: Prompt): Promise<Accepted | null> {
+async function delivered(session: LiveSession, prompt: Prompt, how: Sending): Promise<{ delayed?: string | null } | null> {
   const count = (change: 1 | -1, forgotten: string) => {
     session.sending += change
     session.forgotten = forgotten
@@ -138,7 +159,7 @@ async function delivered(session: LiveSession, prompt: Prompt): Promise<Accepted
   count(1, '')
   let forgotten = ''
   try {
-    return await sessions.prompt(session.id, prompt)
+    return await (how === 'steer' ? sessions.steer : sessions.prompt)(session.id, prompt)
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'not_continued') throw error
     forgotten = error.message

@@ -6,7 +6,7 @@ import { attachedTo, edited, wordsOf } from '../../core/queued'
 import type { QueuedPrompt } from '../../core/state'
 import { sessions } from '../../live/api'
 import type { LiveSession } from '../../live/session'
-import { Icon } from '../common/icons'
+import { Icon, Spinner } from '../common/icons'
 import { Plain } from '../common/plain_text'
 import { rescueEdits } from './queue_edits'
 import { attempt, shell } from '../shell/shell'
@@ -56,14 +56,17 @@ function Queued({ session, prompt }: { session: LiveSession; prompt: QueuedPromp
   }
   return (
     <li>
-      <Icon name="clock" /> <span className="tag">queued</span>
+      {prompt.steer === 'sent' ? <Spinner /> : <Icon name={prompt.steer === null ? 'clock' : 'send'} />}
+      <span className="tag">{prompt.steer === null ? 'queued' : prompt.steer === 'sent' ? 'steering' : 'steer'}</span>
       {text === null
         ? <span className="words"><Plain text={words.slice(0, 300)} />{files.length > 0 && <small> and {plural(files.length, 'file')}</small>}</span>
         : <textarea aria-label="Queued prompt" autoFocus rows={Math.min(6, text.split('\n').length)} value={text} onChange={(e) => setText(e.target.value)} onKeyDown={onKey} />}
+      {prompt.steer !== 'sent' && <>
       {text === null
         ? <button type="button" className="ghost" aria-label="Edit queued prompt" title="Edit" onClick={() => setText(words)}><Icon name="edit" /></button>
         : <button type="button" className="ghost" aria-label="Save queued prompt" title="Save" onClick={() => void save()}><Icon name="check" /></button>}
       <button type="button" className="ghost" aria-label="Drop queued prompt" title="Drop" onClick={drop}><Icon name="cross" /></button>
+      </>}
     </li>
   )
 }

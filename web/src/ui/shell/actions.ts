@@ -26,6 +26,7 @@ export function actions(): Action[] {
     { name: 'Theme: system', icon: 'half', run: () => changeSettings({ theme: 'system' }) },
     { name: settings().notify ? 'Desktop notifications: off' : 'Desktop notifications: on', icon: 'info', run: () => void toggleNotify() },
     { name: settings().letters ? 'Single-letter shortcuts: off' : 'Single-letter shortcuts: on', icon: 'keyboard', run: () => changeSettings({ letters: !settings().letters }) },
+    { name: settings().enter === 'steer' ? 'While a turn runs, Enter queues' : 'While a turn runs, Enter steers', icon: 'send', run: () => changeSettings({ enter: settings().enter === 'steer' ? 'queue' : 'steer' }) },
     { name: 'Keyboard shortcuts', icon: 'keyboard', key: '?', run: () => shell.open({ name: 'help' }) },
   ]
 }

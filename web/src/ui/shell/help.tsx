@@ -18,6 +18,7 @@ export function Help() {
       <div className="stack">
         <label className="check"><input type="checkbox" checked={settings().notify} onChange={() => void toggleNotify()} /> Desktop notifications when an agent needs you or has finished</label>
         <label className="check"><input type="checkbox" checked={settings().letters} onChange={(e) => changeSettings({ letters: e.target.checked })} /> Single-letter shortcuts</label>
+        <label className="check"><input type="checkbox" checked={settings().enter === 'steer'} onChange={(e) => changeSettings({ enter: e.target.checked ? 'steer' : 'queue' })} /> Enter steers the running turn</label>
       </div>
     </Modal>
   )

@@ -23,6 +23,7 @@ interface Shortcut {
 export const SHORTCUTS: Shortcut[] = [
   { keys: 'Ctrl K', does: 'Open the command palette', run: { 'Ctrl K': togglePalette } },
   { keys: 'Enter', does: 'Send; Shift Enter starts a new line' },
+  { keys: 'Alt Enter', does: 'While a turn runs: say it into the turn, or queue it if Enter steers' },
   { keys: 'Esc Esc', does: 'Stop the turn', run: { 'Esc Esc': stopTurn } },
   { keys: 'Ctrl F', does: 'Find in the transcript', run: { 'Ctrl F': findInTranscript } },
   { keys: 'j k', does: 'Next, previous entry', run: { j: () => moveRow(1), k: () => moveRow(-1) } },

@@ -4,15 +4,19 @@ import { Signal } from '../../live/signal'
 
 export type Theme = 'system' | 'light' | 'dark'
 
+export type Sending = 'queue' | 'steer'
+
 export interface Settings {
   theme: Theme
   /** Single letters as shortcuts. */
   letters: boolean
   notify: boolean
+  /** What Enter does while a turn runs; Alt Enter does the other. */
+  enter: Sending
 }
 
 const KEY = 'dragoman.settings'
-const DEFAULTS: Settings = { theme: 'system', letters: true, notify: false }
+const DEFAULTS: Settings = { theme: 'system', letters: true, notify: false, enter: 'queue' }
 
 export const settingsChanged = new Signal()
 

@@ -8,6 +8,7 @@ import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'
 import { ContentView, Unknown } from './content_view'
 import { copy } from '../common/clipboard'
+import { giveBack } from '../composer/drafts'
 import { useCollapse } from '../common/collapse'
 import { Icon, Spinner } from '../common/icons'
 import { Plain } from '../common/plain_text'
@@ -30,7 +31,7 @@ export const EntryView = memo(function EntryView({ session, entry, place }: Prop
 
 function Body({ session, entry, place }: Props) {
   switch (entry.type) {
-    case 'user': return <Message who={entry.reported ? 'You, as reported by the agent' : 'You'} entry={entry} />
+    case 'user': return <Said session={session} entry={entry} />
     case 'agent': return <Message who={null} entry={entry} />
     case 'thought': return <Thought session={session} entry={entry} place={place} />
     case 'tool_call': return <ToolCallView session={session} call={entry} />
@@ -84,6 +85,28 @@ function Told({ lead, more }: { lead: string; more: string | null }) {
 function speaker({ state }: LiveSession, id: string | null): string {
   if (id === null) return '?'
   return id === state.sessionId ? 'the agent' : state.subagents.get(id)?.title || id
+}
+
+const STEERED = {
+  delivered: 'You, into the turn', started: 'You, into the turn', queued: 'You',
+  refused: 'You, not delivered', unsure: 'You, perhaps not delivered',
+} as const
+
+/** What the user said; into a running turn it may have gone wrong. */
+function Said({ session, entry }: { session: LiveSession; entry: Extract<Entry, { type: 'user' }> }) {
+  const who = entry.steer !== null ? STEERED[entry.steer] : entry.reported ? 'You, as reported by the agent' : 'You'
+  return (
+    <>
+      <Message who={who} entry={entry} />
+      {(entry.steer === 'refused' || entry.steer === 'unsure') && (
+        <div className="notice warning">
+          <Icon name="alert" />
+          <Told lead={entry.steer === 'refused' ? 'The agent did not take this.' : 'The agent may have taken this. It was not sent again.'} more={entry.reason} />
+          <button type="button" onClick={() => giveBack(session.id, entryText(entry))}>Write it again</button>
+        </div>
+      )}
+    </>
+  )
 }
 
 function Message({ who, entry }: { who: string | null; entry: Spoken }) {

@@ -16,8 +16,9 @@ examples:
   dragoman chat -a gemini --write --cwd ~/project
 
 In the chat, /help lists the commands. Enter sends the prompt; Esc Enter, or a
-backslash at the end of a line, starts a new line. Esc or Ctrl-C cancels the
-running turn, Ctrl-D quits."""
+backslash at the end of a line, starts a new line. While a turn runs, Enter
+queues the prompt and Alt-Enter says it into the turn; "enter" in the settings
+exchanges them. Esc or Ctrl-C cancels the running turn, Ctrl-D quits."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

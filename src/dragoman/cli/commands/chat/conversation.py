@@ -32,6 +32,7 @@ from dragoman.cli.run.follower import Follower
 from dragoman.cli.run.hub_access import hub_of, is_unused, meant_by, open_live, runs_elsewhere
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import for_session, prepare
+from dragoman.cli.run.steer_command import steer_sentence
 from dragoman.cli.streams import terminal_width
 from dragoman.client.client import Client
 from dragoman.client.sessions.config_options import option_of
@@ -39,6 +40,7 @@ from dragoman.client.sessions.session import Session
 from dragoman.client.sessions.turn import Turn
 from dragoman.errors import CancelIgnored, CommandNotFound, DragomanError
 from dragoman.hub.background_work import told_of_outages
+from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.running.running_session import Live
 from dragoman.safe_text import sanitise, single_line
@@ -73,7 +75,7 @@ class Conversation:
             self._screen,
             self.style,
             completions=self._completions,
-            keys=bindings(busy=self._is_busy, on_cancel=self._cancel),
+            keys=bindings(busy=self._is_busy, on_cancel=self._cancel, on_other=self._turn_round),
             toolbar=self._toolbar,
         )
         self._asker = TerminalAsker(self._prompt.tty, self.style, self._status)
@@ -85,6 +87,11 @@ class Conversation:
         """Turns whose prompt was typed just above: it did not wait, nor come from elsewhere."""
         self._typed: set[str] = set()
         """Turns whose prompt was typed here at all."""
+        self._steered: set[str] = set()
+        """What was typed here for a running turn."""
+        self._enter_does = self._job.enter
+        self._other = False
+        """Whether what is being sent goes the other way."""
         self._taking = asyncio.Lock()
         self._pressed = 0.0
         self._code: int | None = None
@@ -186,7 +193,9 @@ class Conversation:
         """Whether the event is already above the prompt, as it was typed there."""
         match event:
             case e.PromptQueued():
-                return event.queue_id in self._typed
+                return event.queue_id in self._typed or event.text in self._steered
+            case e.Steered(outcome="delivered" | "started"):
+                return event.text in self._steered
             case e.TurnStarted():
                 return event.turn_id in self._stands_there
             case _:
@@ -236,8 +245,10 @@ class Conversation:
         except EOFError:
             self.leave()
             return
+        other, self._other = self._other, False
         if text is not None and text.strip():
-            self._spawn(self._take(text))
+            steers = self._is_busy() and (self._enter_does == "steer") != other
+            self._spawn(self._take(text, steers=steers))
 
     # ── for commands ──────────────────────────────────────────────────────────────────────────
 
@@ -304,7 +315,8 @@ class Conversation:
         self._status.fresh_line()
         if self._live is None:
             return
-        for turn in [turn for turn in self.queued if turn.id in self._typed]:
+        mine = (turn for turn in self.queued if turn.id in self._typed)
+        for turn in [turn for turn in mine if self.session.steering.is_here(turn)]:
             self.session.drop_queued(turn)
             words = "".join(part.text for part in turn.content)
             self.say(f"not sent: {single_line(words, 60)}", DIM)
@@ -314,13 +326,19 @@ class Conversation:
 
     # ── what was typed ────────────────────────────────────────────────────────────────────────
 
-    async def _take(self, text: str) -> None:
+    def _turn_round(self) -> None:
+        """Alt-Enter."""
+        self._other = True
+
+    async def _take(self, text: str, *, steers: bool) -> None:
         """One after the other, in the order typed; the prompt is there meanwhile."""
         async with self._taking:
             to = route(text, {command.name for command in self.session.state.commands})
             try:
                 if to.to == "us":
                     await run_command(self, to.name, to.text)
+                elif steers:
+                    await self._steer(to.text)
                 else:
                     await self._send(to.text)
             except (DragomanError, ValueError) as error:
@@ -339,6 +357,15 @@ class Conversation:
         else:
             self._stands_there.add(turn.id)
         self._spawn(_end_of(turn))
+
+    async def _steer(self, text: str) -> None:
+        text = text.encode("utf-8", "replace").decode()
+        self._steered.add(text)
+        reply = await self.live.execute(c.SteerTurn(text))
+        if reply["turn"] is not None:
+            self._typed.add(reply["turn"])
+        if reply["outcome"] not in ("refused", "unsure"):  # of those the session's events tell
+            self.say(steer_sentence(reply["outcome"], reply["reason"]), DIM)
 
     # ── cancelling ────────────────────────────────────────────────────────────────────────────
 
@@ -389,12 +416,20 @@ class Conversation:
         parts = [
             "waiting for your answer" if asking else self._status.words,
             f"{len(state.queue)} queued" if state.queue else "",
+            self._keys_now,
             self._client.name,
             "" if state.mode is None else state.mode.name,
             "" if model is None else str(model.value),
             _context(state),
         ]
         return single_line(" · ".join(filter(None, parts)), terminal_width() - 1)
+
+    @property
+    def _keys_now(self) -> str:
+        if not self._is_busy() or self._prompt.is_asking:
+            return ""
+        does = ("steers", "queues") if self._enter_does == "steer" else ("queues", "steers")
+        return f"Enter {does[0]}, Alt-Enter {does[1]}"
 
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────
 

@@ -194,8 +194,11 @@ def _history() -> History:
     return FileHistory(str(path))
 
 
-def bindings(*, busy: Callable[[], bool], on_cancel: Callable[[], None]) -> KeyBindings:
-    """`on_cancel` is for Esc while the agent is `busy`, and for Ctrl-C at any time.
+def bindings(
+    *, busy: Callable[[], bool], on_cancel: Callable[[], None], on_other: Callable[[], None]
+) -> KeyBindings:
+    """`on_cancel` is for Esc while the agent is `busy`, and for Ctrl-C at any time. `on_other` is
+    called before something is sent in the other way than with Enter, while the agent is busy.
 
     While someone looks for something in the history, these keys end the search, as always.
     """
@@ -216,7 +219,11 @@ def bindings(*, busy: Callable[[], bool], on_cancel: Callable[[], None]) -> KeyB
 
     @keys.add("escape", "enter", filter=is_writing)
     def _(event: KeyPressEvent) -> None:
-        event.current_buffer.insert_text("\n")
+        if busy():
+            on_other()
+            event.current_buffer.validate_and_handle()
+        else:
+            event.current_buffer.insert_text("\n")
 
     @keys.add("escape", filter=is_busy & is_free, eager=True)
     @keys.add("escape", filter=is_busy)

@@ -43,6 +43,7 @@ OWN = {
 }
 _KEYS = {
     "Enter": "send; Esc Enter, or \\ at the end of a line, starts a new line",
+    "Alt-Enter": "while a turn runs: say it into the turn, or queue it if Enter steers",
     "Esc, Ctrl-C": "cancel the running turn",
     "Up, Ctrl-R": "history; Ctrl-R to search it",
     "@file": "mention a file; Tab completes its name",
