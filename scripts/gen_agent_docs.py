@@ -32,10 +32,13 @@ errors, replay and a clean end. The notes list features that the agent does not 
 methods; the notes say what else was seen. Entries for other agents are based on published
 information.
 
+**Steer** is the [way](../explanation/steering.md) in which the tested version takes what is said
+into a running turn, while a command runs. With `queue` it takes nothing: it is the next prompt.
+
 To check your own installation, run `dragoman agents doctor NAME`.
 
-| agent | `-a` | tested | started | variable |
-|---|---|---|---|---|
+| agent | `-a` | tested | started | steer | variable |
+|---|---|---|---|---|---|
 """
 FLAGS = """
 ## Flags
@@ -59,7 +62,8 @@ def page() -> str:
 
 def _row(agent: KnownAgent) -> str:
     variable = f"`{agent.variable}`" if agent.variable else ""
-    seen = f"{agent.tried} | {agent.seen}"
+    steer = f"`{agent.steer}`" if agent.steer else ""
+    seen = f"{agent.tried} | {agent.seen} | {steer}"
     return f"| [{agent.title}](#{_anchor(agent)}) | `{agent.name}` | {seen} | {variable} |\n"
 
 

@@ -11,7 +11,8 @@ from agent_trials.marked import Mark
 from agent_trials.turns import a_moment
 
 _REMEMBERED = "remembered"
-STEER = "say:steered"
+STEER = "Please:\nsay:steered"
+"""A directive in a line of its own: some agents put words before what is said."""
 _AGAIN = "and the same again, please"
 """No directive: the stand-in plays the last one it received, if the agent remembers it."""
 _HARMLESS = ("help", "about", "status", "version", "usage", "context", "tools", "mcp")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Literal
 
 import msgspec
 
@@ -35,6 +36,8 @@ class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     seen: str = ""
     """Of others, the version that was started and asked for its ways to sign in; of one without
     either, this data was collected but not tested."""
+    steer: Literal["steering", "run", "pull", "queue"] | None = None
+    """How it was seen to take a steer; `queue` if it takes none."""
     writes_unasked: str = ""
     """When it writes files by itself and asks nobody, as part of a sentence."""
     runs_unasked: str = ""
@@ -68,6 +71,7 @@ _KNOWN = (
             "claude-ai-login` (or `console-login`), or with `claude` itself"
         ),
         tried="0.99.0",
+        steer="steering",
         runs_unasked="if it only reads, such as `ls`",
         notes=(
             "After asking, it writes files and runs commands itself, so Dragoman cannot undo its "
@@ -88,6 +92,7 @@ _KNOWN = (
             "chat-gpt`"
         ),
         tried="2.6.0",
+        steer="steering",
         runs_unasked="if its own sandbox allows it",
         notes=(
             "A session belongs to the Codex process that opened it: while that process runs, no "
@@ -107,6 +112,7 @@ _KNOWN = (
         homepage="https://geminicli.com",
         sign_in="set `GEMINI_API_KEY`, or run `gemini` once and choose how to authenticate",
         tried="0.61.0",
+        steer="queue",
         runs_unasked="if it only reads, such as `ls`",
         notes=(
             "Reading a missing file returns empty text (quirk `missing_file`), since it cannot "
@@ -126,6 +132,7 @@ _KNOWN = (
         homepage="https://opencode.ai",
         sign_in="run `opencode auth login`",
         tried="1.18.33",
+        steer="queue",
         writes_unasked="unless its setting `permission` says `ask`",
         runs_unasked="unless its setting `permission` says `ask`",
         notes=(
@@ -147,6 +154,7 @@ _KNOWN = (
             "and the provider's API key variable"
         ),
         tried="1.50.0",
+        steer="run",
         writes_unasked="in its mode `auto`, if Dragoman does not offer writes",
         notes=(
             "It labels every permission request `other`. Dragoman knows what its own tools do, so "
@@ -168,6 +176,7 @@ _KNOWN = (
             "`~/.kimi-code/config.toml`; it does not read keys from the environment"
         ),
         tried="2.1.0",
+        steer="queue",
         writes_unasked="in a git repository, if Dragoman does not offer writes",
         notes=(
             "Its permission requests say only the beginning of a command. Dragoman takes the rest "
@@ -192,6 +201,7 @@ _KNOWN = (
             "service); or run `qwen` once and choose how to authenticate"
         ),
         tried="0.24.4",
+        steer="pull",
         writes_unasked="in its mode `auto`, if Dragoman does not offer writes",
         runs_unasked="if it only reads, such as `ls`",
         notes=(
@@ -258,6 +268,7 @@ _KNOWN = (
         homepage="https://github.com/NousResearch/hermes-agent",
         sign_in="run `hermes setup`",
         tried="0.19.0",
+        steer="queue",
         runs_unasked="if it does not look risky to Hermes",
         notes=(
             "It edits files and runs commands itself, so Dragoman cannot revert them.",
