@@ -581,7 +581,7 @@ def _missing(folders: Sequence[str]) -> str | None:
     return next((folder for folder in folders if not os.path.isdir(folder)), None)
 
 
-_STOPS = (c.Cancel, c.CancelToolCall, c.CancelTerminal)
+_STOPS = (c.Cancel, c.CancelToolCall, c.CancelTerminal, c.CancelSubagent)
 _NEED_A_LIVE_ONE = (*_STOPS, c.AnswerPermission, c.AnswerElicitation, c.Kill)
 
 

@@ -55,6 +55,10 @@ async def _tree(turn: AgentTurn, subagent_id: str) -> None:
     inner_id = f"{subagent_id}-1"
     inner = child.subagent(inner_id, title=NAMES[inner_id].partition(" › ")[2])
     await asyncio.gather(_work(child, subagent_id), _work(inner, inner_id))
+    if child.cancelled.is_set():
+        inner.done("cancelled")
+        child.done("cancelled")
+        return
     if subagent_id == "reader":
         await inner.elicit("Where?", {"type": "object", "properties": ANSWERED})
     if subagent_id == "writer":

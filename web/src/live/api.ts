@@ -82,6 +82,7 @@ export const sessions = {
   cancel: (id: string) => call<Json>('POST', `${at(id)}/cancel`),
   cancelToolCall: (id: string, toolCall: string) => call<Json>('POST', `${at(id)}/cancel`, { toolCallId: toolCall }),
   cancelTerminal: (id: string, terminal: string) => call<Json>('POST', `${at(id)}/cancel`, { terminalId: terminal }),
+  cancelSubagent: (id: string, subagent: string) => call<Json>('POST', `${at(id)}/cancel`, { subagentId: subagent }),
   /** Fails with `agent_shared` when other sessions would lose their turns, unless `force`. */
   kill: (id: string, force = false) => call<Json>('POST', `${at(id)}/kill`, { force }),
   close: (id: string) => call<Json>('POST', `${at(id)}/close`),

@@ -8,7 +8,7 @@ import { Changes } from '../core/thread'
 import { hydrate, index } from '../core/hydrate'
 import type { Values } from '../core/form'
 import type { Json } from '../core/generated/content'
-import type { Entry, SessionState, Terminal } from '../core/state'
+import type { Entry, SessionState, Subagent, Terminal } from '../core/state'
 import { newState } from '../core/state'
 import { ApiError, sessions, type Detail } from './api'
 import { pause, type Frame } from './stream_reader'
@@ -24,6 +24,8 @@ const RETRY_MS = 1_000
 
 /** What a queued prompt says, and what it shall say. */
 export interface QueueEdit { before: string; text: string }
+
+type Row = Entry | Terminal | Subagent
 
 export class LiveSession {
   state: SessionState = newState()
@@ -49,7 +51,7 @@ export class LiveSession {
   forgotten = ''
   /** Changes of queued prompts that were not saved. */
   readonly edits = new Map<string, QueueEdit>()
-  private readonly rows = new Map<Entry | Terminal, Set<() => void>>()
+  private readonly rows = new Map<Row, Set<() => void>>()
   private waiting: Frame[] = []
   private scheduled = false
   private loading: Promise<void> | null = null
@@ -261,13 +263,13 @@ export class LiveSession {
     if (changes.appended && this.first > 0) this.grew = true
     if (changes.appended) this.thread.emit()
     if (changes.facts || changes.appended) this.facts.emit()
-    for (const row of [...changes.entries, ...changes.terminals]) {
+    for (const row of [...changes.entries, ...changes.terminals, ...changes.subagents]) {
       for (const listener of this.rows.get(row) ?? []) listener()
     }
   }
 
-  /** Get notified when one row or one terminal changes. */
-  watch(row: Entry | Terminal, listener: () => void): () => void {
+  /** Get notified when one row, one terminal or one subagent changes. */
+  watch(row: Row, listener: () => void): () => void {
     const listeners = this.rows.get(row) ?? new Set()
     this.rows.set(row, listeners.add(listener))
     return () => {

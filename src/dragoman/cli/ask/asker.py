@@ -168,6 +168,9 @@ class TerminalAsker:
         async with self._asking():
             message = sanitise(request.message).replace("\n", "\n  ")
             self._tty.write("\n" + self._style(f"? {message}", BOLD, YELLOW) + "\n")
+            if request.asked_by is not None:
+                who = single_line(request.asked_by, _WORDING)
+                self._tty.write(self._style(f"  asked by {who} (a subagent)", DIM) + "\n")
             if request.mode == "url":
                 return await self._visit(request)
             return await self._fill_in(request)
@@ -415,6 +418,8 @@ def diffs_of(request: PermissionRequest) -> list[Diff]:
 def _wish(request: PermissionRequest, whole: bool) -> str:
     """Who wants what, without the paths and the command it is about."""
     who = reveal(request.agent) or "the agent"
+    if request.asked_by is not None:
+        who = f"{single_line(request.asked_by, _WORDING)} (a subagent of {who})"
     if request.operation == "other":
         named = f'"{_words(request.title, whole)}"' if request.title else "something unnamed"
         on = ", on" if request.paths or request.argv else ""

@@ -24,6 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="stop the command in this terminal of the agent, if the agent supports that",
     )
+    part.add_argument(
+        "--subagent",
+        metavar="ID",
+        help="stop only this subagent and those it started, if the agent supports that",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,16 +46,18 @@ async def _cancel(options: argparse.Namespace) -> None:
     print("cancelled" if reply.get("cancelled") else _nothing_to_stop(options, record.id))
 
 
-def _command(options: argparse.Namespace) -> c.Cancel | c.CancelToolCall | c.CancelTerminal:
+def _command(options: argparse.Namespace) -> c.Command:
     from dragoman.hub.cluster import commands as c
 
     if options.tool_call is not None:
         return c.CancelToolCall(options.tool_call)
     if options.terminal is not None:
         return c.CancelTerminal(options.terminal)
+    if options.subagent is not None:
+        return c.CancelSubagent(options.subagent)
     return c.Cancel()
 
 
 def _nothing_to_stop(options: argparse.Namespace, session_id: str) -> str:
-    part = options.tool_call or options.terminal
+    part = options.tool_call or options.terminal or options.subagent
     return f"session {session_id} is not running" if part is None else f"{part} is not running"

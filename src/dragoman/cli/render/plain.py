@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.cli.render import event_text
+from dragoman.cli.render.subagent_lines import SubagentLines
 from dragoman.cli.render.view import Writer
 from dragoman.safe_text import Sanitiser, reveal, sanitise, single_line
 from dragoman.session import events as e
@@ -60,6 +61,7 @@ class PlainView:
         self._out = out
         self._output_lines = output_lines
         self._permissions = event_text.Permissions()
+        self._subagents = SubagentLines()
         self._safe = Sanitiser()
         self._flow: tuple[str, str | None] | None = None
         self._at_start = True
@@ -96,6 +98,7 @@ class PlainView:
                 self._permission(event)
             case _:
                 self._fact(event)
+        self._subagent(event, state)
 
     def close(self) -> None:
         self._end_flow()
@@ -193,6 +196,10 @@ class PlainView:
             self._line("[tool]", f"  … {left_out} earlier lines")
         for line in lines:
             self._line("[tool]", f"  {line}")
+
+    def _subagent(self, event: e.Event, state: SessionState) -> None:
+        for name, line in self._subagents.after(event, state):
+            self._line("[subagent]", f"{name}: {line}")
 
     def _permission(self, event: e.Event) -> None:
         if (line := self._permissions.line(event)) is not None:

@@ -25,6 +25,7 @@ from dragoman.cli.render.event_text import (
 from dragoman.cli.render.markdown import MarkdownStream
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BLUE, BOLD, CYAN, DIM, GREEN, ITALIC, RED, YELLOW, Style
+from dragoman.cli.render.subagent_lines import SubagentLines
 from dragoman.cli.render.wrap import folded
 from dragoman.cli.streams import terminal_width
 from dragoman.safe_text import Sanitiser, reveal, sanitise, single_line
@@ -60,6 +61,7 @@ class TerminalView:
         self._style = style
         self._output_lines = output_lines
         self._permissions = Permissions()
+        self._subagents = SubagentLines()
         self._answer = MarkdownStream(style, terminal_width)
         self._thought = MarkdownStream(style, terminal_width, (DIM, ITALIC))
         self._safe = Sanitiser()
@@ -102,6 +104,7 @@ class TerminalView:
                 self._ended(event, state)
             case _:
                 pass
+        self._subagent(event, state)
         self._permission(event)
         self._aside(event)
         self._tell_status(event, state)
@@ -165,6 +168,10 @@ class TerminalView:
         line = self._permissions.line(event)
         if line is not None and isinstance(event, e.AccessDecided) and _allows(event):
             self._prose(sanitise(line, newlines=False), "· ", DIM)
+
+    def _subagent(self, event: e.Event, state: SessionState) -> None:
+        for name, line in self._subagents.after(event, state):
+            self._prose(sanitise(f"{name}: {line}", newlines=False), "│ ", DIM)
 
     def _aside(self, event: e.Event) -> None:
         sentence = self._asides.sentence(event)

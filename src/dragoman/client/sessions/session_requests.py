@@ -96,8 +96,8 @@ def cancel_subagent(session: AskedSession, subagent_id: str) -> bool:
         return False
     if not child.can_be_cancelled:
         raise Unsupported(f"stopping the subagent {child.name} alone")
+    session.dialect.cancel(subagent_id)  # first: the answers alone do not say why
     session.gate.consent.cancel_of(subagent_id, "the subagent was cancelled")
-    session.dialect.cancel(subagent_id)
     return True
 
 

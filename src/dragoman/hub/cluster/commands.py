@@ -56,6 +56,12 @@ class CancelTerminal(_Command, frozen=True, tag="cancel_terminal"):
     terminal_id: str
 
 
+class CancelSubagent(_Command, frozen=True, tag="cancel_subagent"):
+    """Stop a subagent and those that it started, in the same way."""
+
+    subagent_id: str
+
+
 class AnswerPermission(_Command, frozen=True, tag="answer"):
     """Settle a permission request; the first answer wins. None refuses it. To remember a dangerous
     command, the answer has to be `confirmed`."""
@@ -157,6 +163,7 @@ Command: TypeAlias = (
     | Cancel
     | CancelToolCall
     | CancelTerminal
+    | CancelSubagent
     | AnswerPermission
     | AnswerElicitation
     | AskKey

@@ -217,7 +217,7 @@ class Live:
                 return await self._steer(content)
             case c.Cancel():
                 return await self._cancel()
-            case c.CancelToolCall() | c.CancelTerminal():
+            case c.CancelToolCall() | c.CancelTerminal() | c.CancelSubagent():
                 return {"cancelled": await self._stop(command)}
             case c.Revert(turn_id, force, paths):
                 if turn_id is None or not self.session.gate.changes(turn_id):
@@ -359,7 +359,7 @@ class Live:
         await self.session.cancel()
         return {"cancelled": busy}
 
-    async def _stop(self, command: c.CancelToolCall | c.CancelTerminal) -> bool:
+    async def _stop(self, command: c.CancelToolCall | c.CancelTerminal | c.CancelSubagent) -> bool:
         """One thing of a turn; False for what is over already."""
         match command:
             case c.CancelToolCall(call_id):
@@ -370,6 +370,10 @@ class Live:
                 if terminal_id not in self.state.terminals:
                     raise _unknown(self.id, "terminal", terminal_id)
                 return await self.session.cancel_terminal(terminal_id)
+            case c.CancelSubagent(subagent_id):
+                if subagent_id not in self.state.subagents:
+                    raise _unknown(self.id, "subagent", subagent_id)
+                return await self.session.cancel_subagent(subagent_id)
 
     def _queued(self, queue_id: str) -> Turn:
         for turn in self.session.queued:

@@ -17,6 +17,7 @@ from dragoman.session.state import (
     AgentEntry,
     AnyEntry,
     SessionState,
+    Subagent,
     Terminal,
     ThoughtEntry,
     UserEntry,
@@ -46,6 +47,9 @@ from dragoman.web.uploads import delete_with_sessions
 _TERMINAL_TAIL = 64 * 1024
 _TERMINAL_TAILS = 2 * 1024 * 1024
 """Of all terminals, the newest first."""
+_SUBAGENTS = 2 * 1024 * 1024
+_SUBAGENT_ENTRIES = 200
+"""What the entries of all subagents weigh, and how many of each are sent."""
 _LARGEST_ANSWER = 8 * 1024 * 1024
 """What the entries of one answer weigh."""
 _MAX_PAGES = 20
@@ -176,7 +180,7 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
         last_turn=state.turns[-1] if state.turns else None,
         stopped=_stopped(state),
         terminals=_terminals(state),
-        subagents=list(state.subagents.values()),
+        subagents=_subagents(state),
         entries=entries,
         first_entry=first,
         **{name: getattr(state, name) for name in _AS_IN_STATE},
@@ -218,6 +222,25 @@ def _shown(
             break
         fitting.append(_compact(entry))
     return last - len(fitting), fitting[::-1]
+
+
+def _subagents(state: SessionState) -> list[Subagent]:
+    """Each with the end of its thread, the newest first to be given room."""
+    fitting: list[Subagent] = []
+    size = 0
+    for child in reversed(state.subagents.values()):
+        entries: list[AnyEntry] = []
+        for entry in reversed(child.thread.entries[-_SUBAGENT_ENTRIES:]):
+            size += ROW + entry.size
+            if size > _SUBAGENTS:
+                break
+            entries.append(_compact(entry))
+        gone = child.thread.entry_count - len(entries)
+        thread = msgspec.structs.replace(
+            child.thread, entries=entries[::-1], entries_before=gone, places={}
+        )
+        fitting.append(msgspec.structs.replace(child, thread=thread))
+    return fitting[::-1]
 
 
 def _stopped(state: SessionState) -> dict[str, str]:

@@ -61,15 +61,17 @@ async def cancel(server: Server, session_id: str, body: CancelBody) -> Cancelled
 
 
 def _what_to_stop(body: CancelBody) -> c.Command:
-    match body.tool_call_id, body.terminal_id:
-        case None, None:
+    match body.tool_call_id, body.terminal_id, body.subagent_id:
+        case None, None, None:
             return c.Cancel()
-        case str(tool_call_id), None:
+        case str(tool_call_id), None, None:
             return c.CancelToolCall(tool_call_id)
-        case None, str(terminal_id):
+        case None, str(terminal_id), None:
             return c.CancelTerminal(terminal_id)
+        case None, None, str(subagent_id):
+            return c.CancelSubagent(subagent_id)
         case _:
-            raise RequestFailed(400, "invalid", "expected a tool call or a terminal, not both")
+            raise RequestFailed(400, "invalid", "expected one thing to stop, not several")
 
 
 async def set_mode(server: Server, session_id: str, body: ModeBody) -> Nothing:

@@ -224,11 +224,12 @@ class SteerAnswer(Shape, omit_defaults=True):
 
 
 class CancelBody(Shape, forbid_unknown_fields=True):
-    """The tool call or terminal to stop alone, if the agent supports that; empty for the whole
-    turn. Unknown fields are refused: a typo must not stop the turn instead."""
+    """The tool call, terminal or subagent to stop alone, if the agent supports that; empty for the
+    whole turn. Unknown fields are refused: a typo must not stop the turn instead."""
 
     tool_call_id: str | None = None
     terminal_id: str | None = None
+    subagent_id: str | None = None
 
 
 class Cancelled(Shape, omit_defaults=True):

@@ -10,6 +10,7 @@ import type { LiveSession } from '../../live/session'
 import { Icon } from '../common/icons'
 import { Plain } from '../common/plain_text'
 import { useAnswerDelay } from './answer_delay'
+import { AskedBy } from './asked_by'
 import { attemptAnswer } from '../shell/shell'
 
 interface Props { session: LiveSession; pending: PendingElicitation; place: number }
@@ -21,7 +22,7 @@ export function ElicitationForm({ session, pending, place }: Props) {
 }
 
 interface QuestionProps {
-  pending: Pick<PendingElicitation, 'id' | 'message' | 'mode' | 'schema' | 'url'>
+  pending: Pick<PendingElicitation, 'id' | 'message' | 'mode' | 'schema' | 'url'> & Partial<Pick<PendingElicitation, 'askedBy'>>
   /** What was typed into each question, kept while the page is open. */
   filled: Map<string, Values>
   past: boolean
@@ -67,7 +68,7 @@ export function QuestionForm({ pending, filled, past, ready, send }: QuestionPro
   }
   return (
     <section className="card elicitation" tabIndex={0} aria-label="Question from the agent" data-request={pending.id} data-ready={ready ? '' : undefined}>
-      <header><Icon name="info" /> <strong>The agent asks</strong></header>
+      <header><Icon name="info" /> <strong>The agent asks</strong> <AskedBy name={pending.askedBy ?? null} /></header>
       <p className="title"><Plain text={pending.message} lines /></p>
       <form ref={form} noValidate onSubmit={submit}>
         {pending.url !== null && <Address url={pending.url} />}

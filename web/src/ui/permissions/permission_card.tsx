@@ -14,6 +14,7 @@ import type { LiveSession } from '../../live/session'
 import { Icon } from '../common/icons'
 import { Plain } from '../common/plain_text'
 import { AllowMore } from './allow_more'
+import { AskedBy } from './asked_by'
 import { useAnswerDelay } from './answer_delay'
 import { useNextCard } from './next_card'
 import { PermissionSubject } from './permission_subject'
@@ -70,6 +71,7 @@ export function PermissionCard({ session, pending, cwd, place, alike = [] }: Pro
     <section ref={card} className={`card permission ${pending.danger === null ? '' : 'dangerous'}`} tabIndex={0} aria-label={`Permission: ${what}`} data-request={pending.id} data-ready={ready ? '' : undefined} onKeyDown={onKey} onPointerDown={() => { byKey.current = false }}>
       <header>
         <Icon name="shield" /> <strong>Permission: {what.toLowerCase()}</strong>
+        <AskedBy name={pending.askedBy} />
         <span className="quiet">{pending.toolCallId === null && !pending.claimed ? 'Dragoman does it if you allow it' : 'as reported by the agent'}</span>
       </header>
       {pending.danger !== null && <p className="dangermark"><Icon name="alert" /> <span><strong>Danger:</strong> <Plain text={pending.danger} /></span></p>}

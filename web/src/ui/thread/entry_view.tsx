@@ -2,7 +2,7 @@
 
 import { memo, useSyncExternalStore } from 'react'
 import { bytes, clock, duration, plural, table } from '../../core/format'
-import { contentOf, entryText, type Entry, type Spoken } from '../../core/state'
+import { contentOf, entryText, type Entry, type Spoken, type Subagent } from '../../core/state'
 import { reveal, visible } from '../../core/safe_text'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'
@@ -16,25 +16,26 @@ import { PlanView } from './plan_view'
 import { paths } from '../shell/route'
 import { ToolCallView } from './tool_call'
 
-interface Props { session: LiveSession; entry: Entry; place: number }
+/** `subagent` is the one whose thread it is in, else it is in the session's. */
+interface Props { session: LiveSession; entry: Entry; place: number; subagent?: Subagent }
 
-export const EntryView = memo(function EntryView({ session, entry, place }: Props) {
+export const EntryView = memo(function EntryView({ session, entry, place, subagent }: Props) {
   useSyncExternalStore((listener) => session.watch(entry, listener), () => entry.version)
   return (
     <>
-      <Body session={session} entry={entry} place={place} />
+      <Body session={session} entry={entry} place={place} {...(subagent && { subagent })} />
       {entry.cut > 0 && <p className="quiet cut">… {bytes(entry.cut)} more: too large to display. The session export has all of it.</p>}
-      <Actions session={session} entry={entry} place={place} />
+      {subagent === undefined && <Actions session={session} entry={entry} place={place} />}
     </>
   )
 })
 
-function Body({ session, entry, place }: Props) {
+function Body({ session, entry, place, subagent }: Props) {
   switch (entry.type) {
     case 'user': return <Said session={session} entry={entry} />
     case 'agent': return <Message who={null} entry={entry} />
-    case 'thought': return <Thought session={session} entry={entry} place={place} />
-    case 'tool_call': return <ToolCallView session={session} call={entry} />
+    case 'thought': return <Thought session={session} entry={entry} place={subagent === undefined ? String(place) : `${subagent.sessionId}:${entry.seq}`} />
+    case 'tool_call': return <ToolCallView session={session} call={entry} subagent={subagent ?? null} />
     case 'plan': return entry.steps.length || entry.markdown || entry.uri ? <PlanView session={session} plan={entry} /> : null
     case 'notice':
       return (
@@ -118,7 +119,7 @@ function Message({ who, entry }: { who: string | null; entry: Spoken }) {
   )
 }
 
-function Thought({ session, entry, place }: { session: LiveSession; entry: Spoken; place: number }) {
+function Thought({ session, entry, place }: { session: LiveSession; entry: Spoken; place: string }) {
   const [open, toggle] = useCollapse(`${session.id}:thought:${place}`, false)
   const seconds = entry.until - entry.at
   return (

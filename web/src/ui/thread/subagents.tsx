@@ -1,37 +1,77 @@
-// Subagents: each is shown in the thread where it started, and its known tool calls are indented under
-// the call that started it.
+// Subagents: each is shown in the thread where it started, with what it told and with those that it
+// started itself, to any depth.
 
+import { useSyncExternalStore } from 'react'
 import type { Json } from '../../core/generated/content'
-import { clock, table } from '../../core/format'
-import { placed, type Entry, type SessionState, type Subagent, type ToolCall } from '../../core/state'
+import { clock, plural, table } from '../../core/format'
+import { placed, subagentAtWork, type Entry, type SessionState, type Subagent, type ToolCall } from '../../core/state'
+import { reveal } from '../../core/safe_text'
+import { sessions } from '../../live/api'
+import type { LiveSession } from '../../live/session'
 import { useCollapse } from '../common/collapse'
+import { StopOne } from '../composer/stop_button'
+import { EntryView } from './entry_view'
 import { Icon, Spinner, type IconName } from '../common/icons'
 import { Plain } from '../common/plain_text'
 import { Raw } from './tool_call'
 
 const DEEPEST = 3
+const MOST_SHOWN = 200
 
-export function SubagentView({ child }: { child: Subagent }) {
+/** One subagent with what it told, and below it those that it started. */
+export function SubagentView({ session, child, depth = 1 }: { session: LiveSession; child: Subagent; depth?: number }) {
+  useSyncExternalStore((listener) => session.watch(child, listener), () => child.version)
   const [open, toggle] = useCollapse(`subagent:${child.sessionId}`, false)
-  const state = typeof child.state?.state === 'string' ? child.state.state : ''
-  const stopped = typeof child.state?.stopReason === 'string' ? child.state.stopReason : ''
+  const { state, stopped } = doing(child)
+  const started = startedBy(session.state, child.sessionId)
+  const asks = [...session.state.pending.values()].some(({ subagent }) => subagent === child.sessionId)
   return (
     <div className="tool subagent" aria-label="Subagent" role="group">
-      <button type="button" className="toolhead" data-fold="" aria-expanded={open} onClick={toggle}>
-        <Icon name="chevron" className={open ? 'turned' : ''} />
-        <Icon name="bot" />
-        <span className="title">Subagent: <Plain text={child.title || child.sessionId} /></span>
-        {state && <SubagentState state={state === 'idle' && stopped === 'cancelled' ? stopped : state} />}
-      </button>
+      <div className="toolline">
+        <button type="button" className="toolhead" data-fold="" aria-expanded={open} onClick={toggle}>
+          <Icon name="chevron" className={open ? 'turned' : ''} />
+          <Icon name="bot" />
+          <span className="title">Subagent: <Plain text={child.title || child.sessionId} /></span>
+          {state && <SubagentState state={asks ? 'requires_action' : state === 'idle' && stopped === 'cancelled' ? stopped : state} />}
+        </button>
+        {child.capabilities?.cancel != null && subagentAtWork(child) && (
+          <StopOne session={session} what={`the subagent ${reveal(child.title || child.sessionId)}`} stop={() => sessions.cancelSubagent(session.id, child.sessionId)} />
+        )}
+      </div>
       {open && (
         <div className="toolbody">
           {child.description && <p><Plain text={child.description} lines /></p>}
-          <p className="quiet">Started {clock(child.at)}{child.cwd && <> in <code><Plain text={child.cwd} /></code></>}{stopped && <>, ended: <Plain text={stopped} /></>}. Session: <code><Plain text={child.sessionId} /></code></p>
+          <p className="quiet">Started {clock(child.at)}{child.cwd && <> in <code><Plain text={child.cwd} /></code></>}{stopped && <>, ended: <Plain text={stopped} /></>}{child.toolCallId === null && <>. Session: <code><Plain text={child.sessionId} /></code></>}</p>
+          <Thread session={session} child={child} />
           <Raw label="State" value={child.state} />
         </div>
       )}
+      {(open || depth < DEEPEST) && started.map((each) => <SubagentView key={each.sessionId} session={session} child={each} depth={depth + 1} />)}
     </div>
   )
+}
+
+/** The newest of what it told; its questions are at the end of the session's thread. */
+function Thread({ session, child }: { session: LiveSession; child: Subagent }) {
+  const { entries, entriesBefore, usage } = child.thread
+  const shown = entries.slice(-MOST_SHOWN)
+  const left = entriesBefore + entries.length - shown.length
+  return (
+    <div className="subthread">
+      {left > 0 && <p className="quiet">… {plural(left, 'earlier row')}. The session export has all of them.</p>}
+      {shown.map((entry) => <div key={entry.seq} className="subentry" data-kind={entry.type}><EntryView session={session} entry={entry} place={-1} subagent={child} /></div>)}
+      {usage !== null && <p className="quiet">Context: {usage.used.toLocaleString('en')} of {usage.size.toLocaleString('en')} tokens</p>}
+    </div>
+  )
+}
+
+function doing(child: Subagent): { state: string; stopped: string } {
+  const { state, stopReason } = child.state ?? {}
+  return { state: typeof state === 'string' ? state : '', stopped: typeof stopReason === 'string' ? stopReason : '' }
+}
+
+function startedBy({ subagents }: SessionState, parent: string): Subagent[] {
+  return [...subagents.values()].filter((each) => each.parent === parent && each.sessionId !== parent)
 }
 
 const DRAWN = table<string>({ running: 'running', idle: 'completed', requires_action: 'waiting' })
@@ -47,6 +87,8 @@ function SubagentState({ state }: { state: string }) {
 export function subagentsAfter({ subagents, entries }: SessionState): Map<number, Subagent[]> {
   const found = new Map<number, Subagent[]>()
   for (const child of subagents.values()) {
+    // One that another subagent started is drawn below that one.
+    if (child.parent !== null && subagents.has(child.parent)) continue
     const at = lastBefore(entries, child.seq)
     // Entries that are not loaded yet bring their own subagents.
     if (at < 0 && child.seq > 0 && entries.length > 0) continue

@@ -4,7 +4,7 @@ import { useMemo, type ReactNode } from 'react'
 import type { Diff } from '../../core/generated/content'
 import { diffRows } from '../../core/diff'
 import { within, table } from '../../core/format'
-import { isAtWork, type Pending, type ToolCall } from '../../core/state'
+import { isAtWork, type Pending, type Subagent, type ToolCall } from '../../core/state'
 import { visible } from '../../core/safe_text'
 import { sessions } from '../../live/api'
 import type { LiveSession } from '../../live/session'
@@ -26,12 +26,13 @@ const KIND_WORDS = table<string>({ read: 'read a file', edit: 'edit a file', del
 
 const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled'])
 
-export function ToolCallView({ session, call }: { session: LiveSession; call: ToolCall }) {
+export function ToolCallView({ session, call, subagent = null }: { session: LiveSession; call: ToolCall; subagent?: Subagent | null }) {
+  const owner = subagent?.sessionId ?? null
   const telling = call.content.some((item) => item.type !== 'content') || call.status === 'failed'
-  const question = [...session.state.pending.values()].find((pending) => pending.toolCallId === call.id)
+  const question = [...session.state.pending.values()].find((pending) => pending.toolCallId === call.id && pending.subagent === owner)
   const asked = question !== undefined
   // The card below shows what is asked; there is no need to repeat it here.
-  const [open, toggle] = useCollapse(`${session.id}:${call.id}`, telling && !asked)
+  const [open, toggle] = useCollapse(`${session.id}:${owner === null ? '' : `${owner}:`}${call.id}`, telling && !asked)
   const { cwd } = session.state
   return (
     <div className={`tool ${call.status}`}>
@@ -44,12 +45,12 @@ export function ToolCallView({ session, call }: { session: LiveSession; call: To
           <Totals call={call} />
           {OVER.has(call.status) ? <ToolStatus status={call.status} /> : <OpenStatus session={session} status={asked ? 'waiting' : call.status} />}
         </button>
-        {call.cancellable && !OVER.has(call.status) && <StopOne session={session} what="this tool call" stop={() => sessions.cancelToolCall(session.id, call.id)} />}
+        {call.cancellable && subagent === null && !OVER.has(call.status) && <StopOne session={session} what="this tool call" stop={() => sessions.cancelToolCall(session.id, call.id)} />}
       </div>
       {open && (
         <div className="toolbody">
           <Locations call={call} cwd={cwd} />
-          {call.content.map((item, at) => <ToolContentView key={at} session={session} item={item} cwd={cwd} />)}
+          {call.content.map((item, at) => <ToolContentView key={at} session={session} item={item} cwd={cwd} subagent={subagent} />)}
           <Raw label="Input" value={call.rawInput} />
           <Raw label="Output" value={call.rawOutput} />
         </div>

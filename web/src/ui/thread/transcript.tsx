@@ -76,7 +76,7 @@ export function Transcript({ session, entry = null, find = false }: Props) {
               aria-label={rowLabel(state, item.index)}
             >
               <Row session={session} at={item.index} pending={pending} />
-              {children.get(item.index)?.map((child) => <ErrorBoundary key={child.sessionId} name="subagent" of={child}><SubagentView child={child} /></ErrorBoundary>)}
+              {children.get(item.index)?.map((child) => <ErrorBoundary key={child.sessionId} name="subagent" of={child}><SubagentView session={session} child={child} /></ErrorBoundary>)}
               <Ending state={state} at={item.index} />
             </article>
           ))}

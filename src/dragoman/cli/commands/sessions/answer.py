@@ -74,6 +74,8 @@ def _print_permission(record: SessionRecord, pending: PendingPermission) -> None
 
 def _form(pending: PendingElicitation) -> Iterator[str]:
     yield f"{pending.id}: {pending.message}"
+    if pending.asked_by is not None:
+        yield f"    asked by {pending.asked_by} (a subagent)"
     if pending.mode == "url":
         yield f"    open {pending.url or ''}"
         yield "    accept (when done), decline or cancel"

@@ -1,0 +1,55 @@
+"""Subagents on the command line: shown in lines of their own, asked about by name, answered."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from support.command import COMMAND, Dragoman
+from support.programs import tree_agent
+from support.programs.tree_agent import NAMES, sentence
+from support.screen import needs_tmux, on_screen
+
+SERVE = [sys.executable, "-m", "dragoman.testing.serve", f"{tree_agent.__file__}:agent"]
+TREE = ["--agent-command", shlex.join(SERVE)]
+
+
+def pending(user: Dragoman) -> list[dict[str, Any]]:
+    return json.loads(user("sessions", "answer", "fix", "--json").out or "[]")
+
+
+def until(user: Dragoman, holds: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+    while not holds(found := pending(user)):
+        pass
+    return found
+
+
+def test_the_questions_of_a_tree_are_listed_and_answered_by_name(user: Dragoman) -> None:
+    with user.started(*TREE, "--session", "fix", "--on-ask", "wait", "go") as process:
+        asked = until(user, lambda found: len(found) == len(NAMES))
+        assert {each["subagent"]: each["askedBy"] for each in asked} == NAMES
+        listed = user("sessions", "answer", "fix").out
+        assert "Reader › Indexer (a subagent of" in listed
+        while process.poll() is None:
+            for each in pending(user):
+                word = "allow_once" if each["kind"] == "permission" else "decline"
+                user("sessions", "answer", "fix", word, "--request", each["id"])
+        assert process.wait(120) == 0
+        assert process.stdout is not None
+        shown = process.stdout.read().decode()
+    for subagent_id, name in NAMES.items():
+        assert f"[subagent] {name}: {sentence(subagent_id)}\n" in shown
+        assert f"[subagent] {name}: make {subagent_id} (completed)\n" in shown
+        assert f"[subagent] {name}: done\n" in shown
+    assert user("sessions", "show", "fix").tagged("subagent")
+
+
+@needs_tmux
+def test_a_question_in_the_terminal_says_which_subagent_asks(user: Dragoman) -> None:
+    command = [str(COMMAND), *TREE, "--session", "fix", "go"]
+    with on_screen(command, env=user.env, cwd=user.workspace) as screen:
+        screen.wait_for("(a subagent of")
+        screen.wait_for("choose 1-")
