@@ -144,6 +144,7 @@ ANSWERED: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
             ),
             *("cp a harmless/pre-commit", "cd harmless && cp ../../a pre-commit"),
             *("cp a ../out", "cp a /etc/x", "cp a '~/x'/../../../y", "cp -r a sub"),
+            "cp --parents hooks/pre-commit .git",
             *("timeout 5 cp a .envrc", "bash -lc 'cp a .envrc'", "mkdir x && cp a .envrc"),
             *("ln -s .git x && cp a x/hooks/pre-commit", "git checkout x && cp a x/b"),
         ),
@@ -189,7 +190,14 @@ def test_the_same_program_is_not_offered_where_it_writes_what_its_words_do_not_s
 def test_an_answer_for_any_command_does_not_cover_such_a_file_either(ws: Path) -> None:
     rules = answer(ws, "make", "commands")
     assert not isinstance(rules, NoRule)
-    for line in ("cp a b", "tar -xf a.tgz", "make | tee log", "cd sub && cp a b", "echo $x"):
+    for line in (
+        "cp a b",
+        "ls > out",
+        "tar -xf a.tgz",
+        "make | tee log",
+        "cd sub && cp a b",
+        "echo $x",
+    ):
         assert effect(ws, line, *rules) == "allow", line
     for line in (
         "cp a .envrc",
@@ -198,6 +206,11 @@ def test_an_answer_for_any_command_does_not_cover_such_a_file_either(ws: Path) -
         "cd sub && cp a ../harmless/x",
         "make && mv a .git/hooks/pre-commit",
         "cp a .envrc; echo $x",
+        "ls > .envrc",
+        "echo x >> .git/hooks/pre-commit",
+        "make > ../out",
+        "make > /etc/x",
+        "bash -lc 'ls > .envrc'",
     ):
         assert effect(ws, line, *rules) == "ask", line
     withvars = terminal_access(

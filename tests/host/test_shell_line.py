@@ -260,6 +260,15 @@ def test_a_program_that_runs_its_input_is_known_in_any_place(program: str, folde
     assert "runs what it is given" in (read_line(f"{folder}{program} < a").unread or "")
 
 
+@pytest.mark.parametrize("wrapper", ["env ", "timeout 5 ", "nice ", "env NO_COLOR=1 nice -5 "])
+@pytest.mark.parametrize("program", ["bash", "python3.12", "nodejs", "csh"])
+def test_a_program_that_runs_its_input_is_known_behind_a_wrapper(
+    program: str, wrapper: str
+) -> None:
+    assert "runs what it is given" in (read_line(f"a | {wrapper}{program}").unread or "")
+    assert "runs what it is given" not in (read_line(f"{wrapper}{program} a").unread or "")
+
+
 @pytest.mark.parametrize("word", ["-x", "%1", "+x", "@", ",x", "a=b", "'a b'", "'a=b'", "''", "]"])
 @pytest.mark.parametrize("wrapper", ["", "time ", "nice -5 ", "timeout 5 ", "a && "])
 def test_a_command_has_a_plain_name(word: str, wrapper: str) -> None:

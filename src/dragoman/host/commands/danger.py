@@ -127,9 +127,11 @@ _DATABASES = frozenset(
 )
 
 _shell = r"(?:ba|da|z|k|fi)?sh"
+_runners = "sudo|doas|env|nice|ionice|nohup|timeout|time|stdbuf|setsid"
 _PIPED = "runs what another command prints"
 _piped = re.compile(
-    rf"\|\s*+(?:sudo\s++)?(?:{_shell}|python[0-9.]*+|perl|ruby|node|php)(?=[\s;&|)\"'`]|$)"
+    rf"\|\s*+(?:(?:{_runners})\s++(?:(?:-|\w++=|\d)\S*+\s++)*+)*+(?:[\w.-]*+/)*+"
+    rf"(?:{_shell}|python[0-9.]*+|perl|ruby|node(?:js)?|php)(?=[\s;&|)\"'`]|$)"
     rf"|\b{_shell}\s++(?:-\w++\s++)?[\"']?(?:\$\(|`|<\()|\beval\b"
 )
 _parts = re.compile(r"[;&|\n]")

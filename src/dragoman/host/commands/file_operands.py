@@ -45,6 +45,8 @@ class _Row(NamedTuple):
     options: str
     valued: str
     written: Callable[[Sequence[str]], tuple[str, ...]]
+    long: tuple[str, ...] = ()
+    """Options that the others do not have, or that mean something else to them."""
 
 
 def _each(operands: Sequence[str]) -> tuple[str, ...]:
@@ -77,15 +79,15 @@ _TABLE = {
     "git mv": _Row("fknv", "", _all_and_last),
     "rm": _Row("dfiIv", "", _each),
     "git rm": _Row("fnq", "", _each),
-    "rmdir": _Row("pv", "", _each),
-    "mkdir": _Row("pv", "m", _each),
+    "rmdir": _Row("pv", "", _each, ("--parents",)),
+    "mkdir": _Row("pv", "m", _each, ("--parents",)),
     "touch": _Row("acfhm", "dt", _each),
     "truncate": _Row("co", "s", _each),
     "tee": _Row("ai", "", _each),
 }
 _LONG = frozenset(
     (
-        *("--force", "--verbose", "--interactive", "--no-clobber", "--update", "--parents"),
+        *("--force", "--verbose", "--interactive", "--no-clobber", "--update"),
         *("--append", "--symbolic", "--cached", "--quiet", "--no-create", "--preserve"),
     )
 )
@@ -164,7 +166,7 @@ def _by_row(row: _Row, words: Sequence[str]) -> tuple[str, ...] | None:
         if not word.startswith("-") or word == "-":
             operands.append(word)
         elif word.startswith("--"):
-            if word not in _LONG:
+            if word not in _LONG and word not in row.long:
                 return None
         elif word[1] in row.valued and len(word) == 2 and left:
             left.pop()

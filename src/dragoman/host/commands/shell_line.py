@@ -318,7 +318,7 @@ class _Reader:
         try:
             if simple.words[0] == "cd":
                 return _after_cd(simple, here)
-            if simple.is_fed and simple.words[0].rpartition("/")[2] in _RUN_THEIR_INPUT:
+            if simple.is_fed and _runs_its_input.fullmatch(simple.words[0].rpartition("/")[2]):
                 raise _Doubt(f"{simple.words[0]}, which runs what it is given")
             for each in simple.variables:
                 _check_variable(each)
@@ -330,12 +330,22 @@ class _Reader:
         if len(self._reads) + len(self._writes) + more > MOST_COMMANDS:
             self._unread = self._unread or "too many files"
             return here
+        known = len(self._runs)
         for folder in here:
             self._reads.update((_joined(folder, path), None) for path in simple.reads)
             self._writes.update((_joined(folder, path), None) for path in simple.writes)
             self.command(tuple(simple.words), folder, layers)
+        if simple.is_fed:
+            self._check_fed(known, len(layers))
         self._has_changed_names |= simple.words[0] not in _LEAVE_NAMES_ALONE
         return here
+
+    def _check_fed(self, known: int, depth: int) -> None:
+        """What is given to a wrapper is given to the program behind it."""
+        programs = (each.argv[0] for run in self._runs[known:] for each in run[depth:])
+        for program in programs:
+            if _runs_its_input.fullmatch(program.rpartition("/")[2]):
+                self._unread = self._unread or f"{program}, which runs what it is given"
 
     def _note_order(self, simple: _Simple) -> None:
         """The commands of a pipeline run at the same time."""
@@ -411,8 +421,9 @@ _LEAVE_NAMES_ALONE = frozenset(
     )
 )
 """Commands that make no file, so what a path leads to is the same after them."""
-_RUN_THEIR_INPUT = _SHELLS | frozenset(
-    ("mysql", "node", "perl", "php", "psql", "python", "python3", "ruby", "sqlite3")
+_runs_its_input = re.compile(
+    "|".join((*_SHELLS, "csh", "tcsh", "mysql", "psql", "sqlite3"))
+    + r"|(?:node|nodejs|deno|bun|perl|php|pypy|python|ruby|irb|lua|tclsh|Rscript)[\d.]*"
 )
 
 

@@ -155,7 +155,7 @@ class Offers:
     def _subject(self, breadth: Breadth, rules: tuple[Rule, ...]) -> str:
         match self._access.operation, breadth:
             case "execute", "program":
-                named = [_program_words(rule) for rule in rules if rule.argv_prefix]
+                named = [_program_words(rule) for rule in rules if rule.argv or rule.argv_prefix]
                 return _listed([*named, *_written(rules)])
             case "execute", "commands":
                 return "any command"
@@ -192,8 +192,9 @@ def _new_id() -> str:
 
 
 def _program_words(rule: Rule) -> str:
-    words = reveal(shlex.join(rule.argv_prefix or ()))
-    return f"“{words if len(words) <= _LONGEST_SHOWN else f'{words[:_LONGEST_SHOWN]}…'} …”"
+    words = reveal(shlex.join(rule.argv or rule.argv_prefix or ()))
+    shown = words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN]}…"
+    return f"“{shown}”" if rule.argv else f"“{shown} …”"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -91,8 +92,11 @@ class Steps:
     def beyond_an_answer(self, rule: Rule, access: Access) -> str | None:
         """Why a person who allowed a program, or any command, did not mean what it would write.
         The access is this one, or a command of it."""
-        runs = self._runs if access is self._access else [access]
-        return next(filter(None, (self._why_beyond(rule, run) for run in runs)), None)
+        if access is not self._access:
+            return self._why_beyond(rule, access)
+        whys = (self._why_beyond(rule, run) for run in self._runs)
+        into = (_why_not_written(file) for file in self.files if file.operation == "write")
+        return next(filter(None, chain(whys, into)), None)
 
     @cached_property
     def _runs(self) -> list[Access]:
@@ -112,11 +116,8 @@ class Steps:
         for path in paths:
             full = path if path.startswith("/") else f"{run.cwd}/{path}"
             seen = self._look(full, True) if run.cwd is not None else None
-            file = self._file_at("write", seen)
-            if file.protection is not None:
-                return file.protection
-            if file.place != "inside":
-                return f"{argv[0]} would write {path}, which is not known to be in the workspace"
+            if why := _why_not_written(self._file_at("write", seen), f"{argv[0]} {path}"):
+                return why
         return None
 
     @cached_property
@@ -185,6 +186,16 @@ class Steps:
             full = path if path.startswith("/") else where and f"{where}/{path}"
             self._sightings[path, writing] = self._look(full, writing) if full else None
         return self._sightings[path, writing]
+
+
+def _why_not_written(file: Access, words: str = "") -> str | None:
+    """Why no answer about commands covers that they write this file."""
+    if file.protection is not None:
+        return file.protection
+    if file.place != "inside":
+        what = words or (file.paths[0] if file.paths else "a file")
+        return f"it would write outside the workspace, or where cannot be known: {what}"
+    return None
 
 
 def _readings(commands: Sequence[Command]) -> list[Reading]:

@@ -38,7 +38,7 @@ class ProjectFile(msgspec.Struct, frozen=True):
         finds two files that have the same."""
         from hashlib import sha256  # few projects have such a file
 
-        return sha256(self.path.encode() + b"\0" + self.content).hexdigest()[:40]
+        return sha256(os.fsencode(self.path) + b"\0" + self.content).hexdigest()[:40]
 
     def rules(self) -> tuple[Rule, ...]:
         """As they are stored once they are trusted. Raises ConfigError."""
