@@ -190,7 +190,7 @@ async def test_any_id_is_an_id(request_id: Any, tmp_path: Path) -> None:
 async def test_vendor_methods_are_refused_and_vendor_notifications_ignored(tmp_path: Path) -> None:
     agent = RawAgent()
     async with opened(agent, tmp_path) as (client, session):
-        told = await agent.ask("craft/drainMidTurnQueue", {"sessionId": "s1"}, 1)
+        told = await agent.ask("craft/rewindTo", {"sessionId": "s1"}, 1)
         assert told["error"]["code"] == -32601
         agent.send({"method": "_goose/unstable", "params": {}})
         agent.send({"method": "auth/status_update", "params": {"state": "authenticated"}})

@@ -470,7 +470,7 @@ async def test_files_that_have_no_room_in_an_answer_are_left_out(
 async def test_files_of_which_an_agent_tells_too_many_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, complete: bool
 ) -> None:
-    for module in ("hub.written_files", "web.api.files"):
+    for module in ("hub.running.written_files", "web.api.files"):
         monkeypatch.setattr(f"dragoman.{module}.MAX_CHANGES", 3)
 
     async def script(turn: AgentTurn) -> None:

@@ -1,9 +1,8 @@
-"""`python mcp_stdio.py SOCKET GREETING`: an MCP server on standard input and output that is really
-in another process, behind that socket.
+"""`python mcp_stdio.py SOCKET GREETING`: an MCP server that is in another process, as a program.
 
-An agent starts it like any MCP server. It sends the greeting, which says what server is meant, and
-copies both ways until one side ends. It runs alone and knows nothing of Dragoman, so that it
-starts quickly with any Python.
+An agent starts it like any MCP server on standard input and output. It connects to the socket,
+sends the greeting, which says what server is meant, and copies both ways until one side ends. It
+runs alone and knows nothing of Dragoman, so that it starts quickly with any Python.
 """
 
 from __future__ import annotations

@@ -476,7 +476,7 @@ def _subagent_event(state: SessionState, event: e.SubagentEvent, limits: Limits)
     if type(told) not in subagents.TOLD:
         return
     child = subagents.child_of(state, event.session_id, event, limits)
-    told.seq, told.at, told.replay = event.seq, event.at, event.replay
+    told = msgspec.structs.replace(told, seq=event.seq, at=event.at, replay=event.replay)
     before = child.thread.size
     reduce(child.thread, told, limits_of_subagent(limits))
     state.subagents_size += child.thread.size - before

@@ -1,5 +1,4 @@
-"""What a client asks of an agent about a session, other than turns: its settings, and to stop one
-thing of a turn."""
+"""Requests about a session other than turns: its settings, and stopping one thing of a turn."""
 
 from __future__ import annotations
 
