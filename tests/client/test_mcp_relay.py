@@ -4,7 +4,9 @@ agent is given, as the agent would, and speaks MCP with it."""
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import socket
 import stat
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -216,3 +218,22 @@ async def test_a_long_temporary_folder_is_not_used(
     async with offered(Words(), tmp_path) as (_, told), program(told) as mcp:
         assert "result" in await mcp.ask("tools/list")
     assert list(long.iterdir()) == []
+
+
+async def test_a_process_without_a_free_descriptor_accepts_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    accept, tries = loop.sock_accept, 0
+
+    async def first_refused(listener: socket.socket) -> Any:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return await accept(listener)
+
+    monkeypatch.setattr(loop, "sock_accept", first_refused)
+    async with offered(Words(), tmp_path) as (_, told), program(told) as mcp:
+        assert "result" in await mcp.ask("tools/list")
+    assert tries >= 2

@@ -14,7 +14,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -26,7 +26,7 @@ from dragoman.errors import ConnectionClosed, InvalidParams, InvalidRequest
 from dragoman.rpc import Peer
 from dragoman.transport.pipes import DescriptorPair
 
-Find = Callable[[str], InProcessServer]
+Find: TypeAlias = Callable[[str], InProcessServer]
 """The server of that id. Raises ResourceNotFound once its session has ended."""
 
 GREETING = "dragoman/server"
@@ -35,6 +35,8 @@ _VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
 """Of MCP; the newest first."""
 _MOST_CONNECTIONS = 256
 _LONGEST_ADDRESS = 100  # the kernel takes 107 bytes, macOS 103
+_SHORT_SECONDS = 1.0
+"""Until a process without a free descriptor tries again to accept a connection."""
 
 
 class McpRelay:
@@ -43,7 +45,7 @@ class McpRelay:
     def __init__(self, find: Find) -> None:
         self._find = find
         self._folder: str | None = None
-        self._listener: socket.socket | None = None
+        self._accepting: asyncio.Task[None] | None = None
         self._serving: set[asyncio.Task[None]] = set()
 
     def program(self, server: InProcessServer) -> StdioServer:
@@ -57,22 +59,27 @@ class McpRelay:
     def _address(self) -> str:
         if self._folder is None:
             self._folder = _private_folder()
-            self._listener = self._listen(f"{self._folder}/mcp")
+            self._listen(f"{self._folder}/mcp")
         return f"{self._folder}/mcp"
 
-    def _listen(self, address: str) -> socket.socket:
+    def _listen(self, address: str) -> None:
         listener = socket.socket(socket.AF_UNIX)
         listener.setblocking(False)
         listener.bind(address)
         listener.listen()
-        asyncio.get_running_loop().add_reader(listener, self._accept, listener)
-        return listener
+        self._accepting = asyncio.create_task(self._accept(listener), name="dragoman MCP relay")
 
-    def _accept(self, listener: socket.socket) -> None:
-        try:
-            connected, _ = listener.accept()
-        except OSError:  # it has hung up, or there is no descriptor left for it
-            return
+    async def _accept(self, listener: socket.socket) -> None:
+        with listener:
+            while True:
+                try:
+                    connected, _ = await asyncio.get_running_loop().sock_accept(listener)
+                except OSError:
+                    await asyncio.sleep(_SHORT_SECONDS)
+                else:
+                    self._take(connected)
+
+    def _take(self, connected: socket.socket) -> None:
         if len(self._serving) >= _MOST_CONNECTIONS:
             connected.close()
             return
@@ -83,13 +90,11 @@ class McpRelay:
         task.add_done_callback(self._serving.discard)
 
     async def aclose(self) -> None:
-        if self._listener is not None:
-            asyncio.get_running_loop().remove_reader(self._listener)
-            self._listener.close()
-            self._listener = None
-        for task in tuple(self._serving):
+        accepting = () if self._accepting is None else (self._accepting,)
+        tasks = (*accepting, *self._serving)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._serving, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None

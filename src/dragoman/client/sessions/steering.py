@@ -149,7 +149,7 @@ class Steering:
 
     @property
     def under_way(self) -> bool:
-        """Whether the agent has one, or is about to: nothing behind it may be sent."""
+        """Whether a steer is with the agent, or about to be; no later one may be sent meanwhile."""
         return any(_of(turn).stage in (*_OUT, "leaving") for turn in self._steers())
 
     # ── to an agent that takes them ───────────────────────────────────────────────────────────
