@@ -34,25 +34,25 @@ from dragoman.web.uploads import note_uploads, prompt_content, start_again
 
 
 async def prompt(server: Server, session_id: str, body: PromptBody) -> Accepted:
-    content = await prompt_content(server, session_id, body)
-    try:
-        reply = await server.hub.send(session_id, c.Prompt(content))
-    except (SessionNotContinued, CommandRefused) as error:
-        await start_again(server, session_id, error, body.on_reset)
-        reply = await server.hub.send(session_id, c.Prompt(content))
-    await note_uploads(server, session_id, body)
+    reply = await _said(server, session_id, body, c.Prompt)
     return Accepted(turn=reply["turn"], queued=reply["queued"], delayed=reply.get("delayed"))
 
 
 async def steer(server: Server, session_id: str, body: PromptBody) -> SteerAnswer:
+    return SteerAnswer(**await _said(server, session_id, body, c.SteerTurn))
+
+
+async def _said(
+    server: Server, session_id: str, body: PromptBody, command: type[c.Prompt | c.SteerTurn]
+) -> c.Reply:
     content = await prompt_content(server, session_id, body)
     try:
-        reply = await server.hub.send(session_id, c.SteerTurn(content))
+        reply = await server.hub.send(session_id, command(content))
     except (SessionNotContinued, CommandRefused) as error:
         await start_again(server, session_id, error, body.on_reset)
-        reply = await server.hub.send(session_id, c.SteerTurn(content))
+        reply = await server.hub.send(session_id, command(content))
     await note_uploads(server, session_id, body)
-    return SteerAnswer(**reply)
+    return reply
 
 
 async def cancel(server: Server, session_id: str, body: CancelBody) -> Cancelled:
