@@ -130,3 +130,16 @@ def test_a_warden_without_a_host_ends_a_helper_that_hangs(condition: str) -> Non
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(warden.pid, signal.SIGKILL)
+
+
+def test_a_warden_without_a_host_ends_programs_before_their_keepers() -> None:
+    """What a keeper knows of its program, such as its exit status, is not lost to haste."""
+    command = [sys.executable, LONE_WARDEN, "busy"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as warden:
+        try:
+            printed, _ = warden.communicate(timeout=60)
+            assert printed == b"ended\n"
+            assert warden.returncode == 0
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(warden.pid, signal.SIGKILL)

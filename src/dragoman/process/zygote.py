@@ -150,9 +150,10 @@ class Superior:
 class Warden(Superior):
     """The helper above the zygote: nothing but a watch over the others."""
 
-    def __init__(self, host: int) -> None:
+    def __init__(self, host: int, keepers: float = _KEEPERS_SECONDS) -> None:
         super().__init__()
         self._host = host
+        self._keepers = keepers
         self._alone_since: float | None = None
 
     def serve(self) -> None:
@@ -177,7 +178,7 @@ class Warden(Superior):
     def _end_all(self, alone: float) -> None:
         if alone > _PROGRAMS_SECONDS:
             helper_watch.end_all(self._session)
-        if alone > _KEEPERS_SECONDS:
+        if alone > self._keepers:
             self._kill_helpers()
 
     def _kill_helpers(self) -> None:
