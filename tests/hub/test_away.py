@@ -16,10 +16,10 @@ from support.peers import soon
 from support.postgres import empty_database
 
 from dragoman.errors import StoreAway
-from dragoman.hub.background_work import told_of_outages
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.running.running_session import Live
+from dragoman.hub.maintenance import told_of_outages
+from dragoman.hub.running.running_session import RunningSession
 from dragoman.session import events as e
 from dragoman.store.outage import Outbox
 from dragoman.store.postgres.store import open_postgres
@@ -57,7 +57,7 @@ async def hub_on(
         await store.aclose()
 
 
-async def idle(live: Live) -> None:
+async def idle(live: RunningSession) -> None:
     while not live.idle:  # noqa: ASYNC110 - what tells of it is what is not stored yet
         await asyncio.sleep(0.01)
 

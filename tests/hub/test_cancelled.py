@@ -35,10 +35,10 @@ async def cut_off(work: Coroutine[Any, Any, Any], moments: int) -> Any:
 
 async def in_order(hub: Hub, known: set[str]) -> None:
     """What is stored are the sessions that are known, and what is owned runs here."""
-    await hub.chores.recover()  # what was cut off while it was recovered
+    await hub.maintenance.recover()  # what was cut off while it was recovered
     assert {record.id for record in await hub.store.sessions(SessionFilter())} == known
     assert {session_id for session_id, _ in await hub.store.owned()} == set(hub.live)
-    running = {live.running for live in hub.live.values()}
+    running = {live.agent for live in hub.live.values()}
     assert sum(each.users for each in running) == len(hub.live)
 
 

@@ -15,7 +15,7 @@ from support.raw_agent import Json, RawAgent, notification, text_block
 from dragoman.errors import ConnectionLost, SessionNotContinued, Unsupported
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.running.running_session import Live
+from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.stored.stored_sessions import stored_state
 from dragoman.schema import v1
 from dragoman.session import events as e
@@ -29,13 +29,13 @@ from dragoman.testing.steps import say
 FORGETFUL = v1.AgentCapabilities()
 
 
-async def said(hub: Hub, live: Live, text: str) -> None:
+async def said(hub: Hub, live: RunningSession, text: str) -> None:
     after = live.record.last_seq
     await hub.send(live.id, c.Prompt(text))
     await seen_until(hub.watch(live.id, after), e.TurnEnded)
 
 
-def asked(live: Live) -> list[str]:
+def asked(live: RunningSession) -> list[str]:
     return [entry.text for entry in live.state.entries if isinstance(entry, UserEntry)]
 
 
@@ -62,7 +62,7 @@ def update(kind: str, text: str) -> Json:
 HISTORY = [update("user_message_chunk", "one"), update("agent_message_chunk", "yes")]
 
 
-async def once_more(hub: Hub, agent: RawAgent, cwd: Path) -> Live:
+async def once_more(hub: Hub, agent: RawAgent, cwd: Path) -> RunningSession:
     """A session of one turn that is open again; its agent has repeated nothing."""
     live = await hub.create("it", str(cwd))
     await hub.send(live.id, c.Prompt("one"))
@@ -245,12 +245,12 @@ async def test_an_agent_that_was_started_again_is_noted(tmp_path: Path) -> None:
     ):
         live = await hub.create("it", str(tmp_path))
         await said(hub, live, "one")
-        before = live.running.client.pids
+        before = live.agent.client.pids
         await hub.send(live.id, c.Kill())
         await said(hub, live, "two")
         [note] = [json.loads(file.read_text()) for file in notes.iterdir()]
-        assert [child["pid"] for child in note["children"]] == live.running.client.pids
-        assert live.running.client.pids != before
+        assert [child["pid"] for child in note["children"]] == live.agent.client.pids
+        assert live.agent.client.pids != before
 
 
 async def test_an_agent_that_dies_while_a_session_is_made_leaves_none(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ async def test_an_agent_that_dies_while_a_session_is_made_leaves_none(tmp_path: 
         assert await hub.store.sessions(SessionFilter()) == []
         assert await hub.store.owned() == []
         del agent.answers["session/new"]
-        assert (await soon(hub.create("it", str(tmp_path)))).running.users == 1
+        assert (await soon(hub.create("it", str(tmp_path)))).agent.users == 1
 
 
 async def test_prompts_at_once_after_a_loss_start_the_agent_once(tmp_path: Path) -> None:
@@ -408,7 +408,7 @@ async def test_idle_sessions_do_not_keep_an_agent_that_can_continue(tmp_path: Pa
     async with hub_with(tmp_path, ScriptedAgent([say("yes")])) as hub:
         live = await hub.create("it", str(tmp_path))
         await said(hub, live, "one")
-        await asyncio.wait_for(hub.chores.detach_idle(after=0.0), 60)
+        await asyncio.wait_for(hub.maintenance.detach_idle(after=0.0), 60)
         assert hub.live == {}
         await hub.send(live.id, c.Prompt("two"))
         assert asked(hub.live[live.id]) == ["one", "two"]

@@ -93,7 +93,7 @@ async def test_a_turn_that_is_not_on_record_is_never_sent_to_the_agent(tmp_path:
             with pytest.raises(CommandRefused) as caught:
                 await soon(asking)
             assert caught.value.code == "owner_gone"
-            await hub.lives.until_free(live.id)
+            await hub.running.until_free(live.id)
             assert "session/prompt" not in [method for method, _ in agent.received]
 
 
@@ -161,12 +161,12 @@ async def test_a_turn_that_was_cut_since_it_was_refused_is_ended_with_that_reaso
             faulty.error = StoreCorrupt(str(tmp_path), "the database is damaged")
             await live.session.cancel()
             await until(lambda: live.id not in hub.live)
-            await hub.lives.until_free(live.id)
-            await hub.chores.recover()
+            await hub.running.until_free(live.id)
+            await hub.maintenance.recover()
             assert (await stored_state(store, live.id)).turn is not None
             assert await store.owner(live.id) == hub.owner, "nobody else would put it right"
             faulty.error = None
-            await hub.chores.recover()
+            await hub.maintenance.recover()
             ended = await stored_state(store, live.id)
             assert ended.turn is None
             reason = "interrupted: the session could not be recorded: the database is damaged"
@@ -187,11 +187,11 @@ async def test_a_store_that_fails_while_a_session_leaves_does_not_take_the_agent
             faulty.go_on.clear()
             leaves.recording.refresh()
             await asyncio.sleep(0)
-            hub.lives.detach(leaves)
+            hub.running.detach(leaves)
             faulty.error = StoreCorrupt(str(tmp_path), "the database is damaged")
             faulty.go_on.set()
-            await hub.lives.until_free(leaves.id)
-            assert stays.running.users == 1
+            await hub.running.until_free(leaves.id)
+            assert stays.agent.users == 1
             faulty.error = None
 
 
@@ -201,7 +201,7 @@ async def test_whoever_comes_after_a_failure_reads_what_there_is(tmp_path: Path)
         await hub.send(live.id, c.Prompt("one"))
         await seen_until(hub.watch(live.id), e.TurnEnded)
         thief = await hub.store.acquire(live.id, this_process(), seconds=60, gone=lambda _: True)
-        await hub.chores.renew()
+        await hub.maintenance.renew()
         watched, last = hub.watch(live.id), live.record.last_seq
         event = encode_event(e.Notice("from elsewhere", seq=last + 1))
         await hub.store.append(thief, Batch(first_seq=last + 1, events=[event]))
@@ -260,10 +260,10 @@ async def test_an_owner_that_was_overtaken_while_idle_notices_too(tmp_path: Path
     async with hub_with(tmp_path, ScriptedAgent()) as hub:
         live = await hub.create("it", str(tmp_path))
         await live.recording.settled()
-        await hub.chores.renew()
+        await hub.maintenance.renew()
         assert live.id in hub.live
         await hub.store.acquire(live.id, this_process(), seconds=60, gone=lambda _: True)
-        await hub.chores.renew()
+        await hub.maintenance.renew()
         assert live.id not in hub.live
 
 
@@ -307,7 +307,7 @@ async def test_an_agent_that_says_more_than_the_store_takes_waits_for_it(tmp_pat
             await seen_until(hub.watch(live.id), e.TurnStarted)
             faulty.go_on.clear()
             more.set()
-            await until(lambda: live.running.behind)
+            await until(lambda: live.agent.behind)
             before = live.state.last_seq
             for _ in range(1_000):  # an agent that were read would be done by then
                 await asyncio.sleep(0)
@@ -351,7 +351,7 @@ async def test_a_session_that_cannot_be_stored_does_not_hold_up_others_of_its_ag
             await seen_until(hub.watch(cut.id), e.TurnStarted)
             faulty.go_on.clear()
             more.set()
-            await until(lambda: cut.running.behind)
+            await until(lambda: cut.agent.behind)
             faulty.error = StoreCorrupt("the store", "broken")
             faulty.go_on.set()
             await until(lambda: cut.recording.error is not None)

@@ -13,7 +13,7 @@ from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running import running_sessions
-from dragoman.hub.running.running_session import Live
+from dragoman.hub.running.running_session import RunningSession
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
@@ -24,7 +24,7 @@ from dragoman.testing.steps import say
 HELLO = (say("Hello "), say("world"))
 
 
-async def finished(hub: Hub, live: Live, prompt: str = "hi") -> list[e.Event]:
+async def finished(hub: Hub, live: RunningSession, prompt: str = "hi") -> list[e.Event]:
     """Run one turn; what a reader saw of the session."""
     after = live.record.last_seq
     await hub.send(live.id, c.Prompt(prompt))
@@ -139,8 +139,8 @@ async def test_memory_is_given_back_after_nobody_holds_a_session(
         await hub.send(live.id, c.Close())
         if seconds:
             assert freed.count == 0
-            hub.lives.trim()
+            hub.running.trim()
         await until(lambda: freed.count == 1)
         freed.is_worth_returning = False
-        hub.lives.trim()
+        hub.running.trim()
     assert freed.count == 1

@@ -199,7 +199,7 @@ async def test_its_history_stays_when_whoever_goes_on_with_it_is_killed(
         await import_session(hub.store, archive, "s-1", this_process())
         await hub.give_folder("s-1", str(tmp_path))
         await hub.store.acquire("s-1", dead_process(), seconds=60, gone=lambda _: False)
-        await hub.chores.recover()
+        await hub.maintenance.recover()
         assert isinstance((await hub.state("s-1")).entries[0], AgentEntry)
         opened = await hub.open("s-1", on_reset="new")
         assert isinstance(opened.session.state.entries[0], AgentEntry)

@@ -79,7 +79,7 @@ async def check(folder: Path, after: int) -> None:
 async def go_on(store: Store, folder: Path, session_id: str) -> None:
     """What the next process does: put it right, and continue."""
     async with Hub(store, agent(folder)) as hub:
-        await hub.chores.recover()
+        await hub.maintenance.recover()
         state = await stored_state(store, session_id)
         assert state.turn is None
         for prompt in state.queue:

@@ -15,12 +15,12 @@ from store.test_failures import locker
 from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_events
 from support.peers import soon
 
-from dragoman.hub.background_work import BACK, told_of_outages
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.hub_limits import HubLimits
+from dragoman.hub.maintenance import BACK, told_of_outages
 from dragoman.hub.running import event_recorder
-from dragoman.hub.running.running_session import Live
+from dragoman.hub.running.running_session import RunningSession
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.store import outage
@@ -122,9 +122,9 @@ async def test_on_a_full_disk_a_running_session_is_read_and_a_hub_ends(
     limits = HubLimits(seal_seconds=10.0**6, seal_away_seconds=0.1)
     store_limits = StoreLimits(busy_seconds=0.6, locked_seconds=0.1, close_seconds=0.1)
     monkeypatch.setattr(outage.Outbox, "keep", _no_room)
-    save, saving = Live.save_snapshot, asyncio.Event()
+    save, saving = RunningSession.save_snapshot, asyncio.Event()
 
-    async def save_snapshot(live: Live) -> None:
+    async def save_snapshot(live: RunningSession) -> None:
         saving.set()
         await save(live)
 
@@ -146,8 +146,8 @@ async def test_on_a_full_disk_a_running_session_is_read_and_a_hub_ends(
             await idle(live)
             await until(lambda: hub.store.away is not None)
             assert (await soon(hub.state(live.id))).last_seq == before
-            monkeypatch.setattr(Live, "wants_snapshot", True)
-            monkeypatch.setattr(Live, "save_snapshot", save_snapshot)
+            monkeypatch.setattr(RunningSession, "wants_snapshot", True)
+            monkeypatch.setattr(RunningSession, "save_snapshot", save_snapshot)
             await saving.wait()
             await soon(hub.aclose())
 
@@ -210,9 +210,9 @@ async def test_a_session_that_goes_on_all_the_same_is_put_down_with_the_true_rea
             await until(lambda: live.id not in hub.live)
             flood.is_over.set()
             other.communicate(timeout=30)
-        await hub.lives.until_free(live.id)
+        await hub.running.until_free(live.id)
         await until(lambda: hub.store.away is None)
-        await hub.chores.recover()
+        await hub.maintenance.recover()
         events = [x.decode() for x in await hub.store.events(live.id, limit=10**6)]
         [ended] = [x for x in events if isinstance(x, e.TurnEnded)]
         assert ended.error is not None

@@ -12,7 +12,7 @@ from support.hubs import TestLauncher, stored
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.owner import this_process
 from dragoman.hub.hub import Hub
-from dragoman.hub.running.running_session import Live
+from dragoman.hub.running.running_session import RunningSession
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.archive import exported, import_session, read_archive
 from dragoman.testing import AgentTurn, ScriptedAgent
@@ -30,7 +30,7 @@ def launcher() -> TestLauncher:
     return TestLauncher({"it": ScriptedAgent(_tell)})
 
 
-async def told(hub: Hub, live: Live) -> str:
+async def told(hub: Hub, live: RunningSession) -> str:
     before = len(live.state.turns)
     await hub.send(live.id, c.Prompt("what do you have?"))
     await until(lambda: live.idle and len(live.state.turns) > before)
@@ -51,7 +51,7 @@ async def test_a_process_serves_only_sessions_that_are_offered_the_same(tmp_path
             "files True terminals True",
         ]
         assert len(agents.started) == 3
-        assert lives[1].running is lives[3].running
+        assert lives[1].agent is lives[3].agent
 
 
 async def test_a_session_keeps_its_offer_when_another_process_goes_on_with_it(

@@ -60,7 +60,7 @@ async def test_what_waited_goes_before_what_comes_next(place: Place) -> None:
     async with place.store() as store:
         session_id = await left_behind(store, launcher, place.cwd)
         async with Hub(store, launcher, home="here") as hub:
-            await hub.chores.recover()
+            await hub.maintenance.recover()
             assert waiting(await stored_state(store, session_id)) == ["two", "three"]
             live = await hub.open(session_id)
             # Whoever only opens the session has not asked for them.

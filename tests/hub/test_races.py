@@ -31,7 +31,10 @@ async def test_of_two_hubs_that_open_a_session_one_wins(tmp_path: Path) -> None:
             await a.detach(a.live.get(live.id, live))
             await b.detach(b.live.get(live.id, live))
             results = await asyncio.gather(a.open(live.id), b.open(live.id), return_exceptions=True)
-            assert sorted(type(each).__name__ for each in results) == ["Live", "SessionOwned"]
+            assert sorted(type(each).__name__ for each in results) == [
+                "RunningSession",
+                "SessionOwned",
+            ]
             assert len(a.live) + len(b.live) == 1
 
 
@@ -53,7 +56,7 @@ async def test_what_was_changed_before_the_lease_was_had_is_known(tmp_path: Path
     async with two_windows(tmp_path, ScriptedAgent([say("yes")])) as (a, b):
         live = await a.create("it", str(tmp_path))
         await a.detach(live)
-        lock = b.lives.opening(live.id)
+        lock = b.running.opening(live.id)
         async with lock:
             opening = asyncio.create_task(b.open(live.id))
             await asyncio.sleep(0)
@@ -82,7 +85,7 @@ async def test_a_session_is_closed_once_however_many_ask_for_it(tmp_path: Path) 
         record = await hub.store.session(live.id)
         assert record is not None
         assert record.status == "closed"
-        assert live.running.users == 0
+        assert live.agent.users == 0
 
 
 # ── owners that cannot be told to be there ────────────────────────────────────────────────────
@@ -127,7 +130,7 @@ async def test_a_living_owner_is_not_robbed_when_the_clock_jumps(tmp_path: Path)
         await abandon(store, neighbour)
         await store.renew(neighbour, seconds=-3600)
         async with Hub(store, TestLauncher({"it": ScriptedAgent()})) as hub:
-            await hub.chores.recover()
+            await hub.maintenance.recover()
             with pytest.raises(SessionOwned):
                 await hub.open("s-1")
             with pytest.raises(SessionOwned):
@@ -145,12 +148,12 @@ async def test_a_stranger_that_does_not_renew_its_lease_is_given_up_after_a_whil
         await abandon(store, stranger)
         await store.renew(stranger, seconds=-1)
         async with Hub(store, TestLauncher({})) as hub:
-            await hub.chores.recover()
+            await hub.maintenance.recover()
             kept = await store.owner("s-1")
             assert kept is not None, "it may just have woken up"
             assert (kept.id, kept.alive) == ("stranger", False)
             hub.limits.silence_seconds = -1.0
-            await hub.chores.recover()
+            await hub.maintenance.recover()
             assert await store.owner("s-1") is None
             assert (await hub.record("s-1")).status == "interrupted"
 

@@ -19,10 +19,10 @@ from support.postgres import empty_database
 from support.shortage import no_descriptors
 
 from dragoman.errors import CommandRefused, DragomanError, SessionNotContinued, StoreFull
-from dragoman.hub.background_work import Chores
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.owner import has_ended, is_gone, this_process
 from dragoman.hub.hub import Hub
+from dragoman.hub.maintenance import Maintenance
 from dragoman.hub.opener import Opener
 from dragoman.hub.stored.stored_sessions import stored_state
 from dragoman.session import events as e
@@ -82,7 +82,7 @@ async def test_what_a_killed_process_kept_is_stored_before_its_session_is_taken_
         last = len(left_behind())
         word = kept_back(Outbox(tmp_path / "store", "sqlite"), lease)
         async with Hub(store, TestLauncher({})) as hub:
-            await hub.chores.recover()
+            await hub.maintenance.recover()
             events = await stored_events(hub, "s-1")
         assert events[last] == word
         assert isinstance(events[-1], e.TurnEnded)
@@ -106,12 +106,12 @@ async def test_what_a_killed_process_kept_in_another_home_is_stored_before_other
     async with place.store("two") as store, Hub(store, TestLauncher({}), home="two") as two:
         lease = await abandon(store, msgspec.structs.replace(dead_process(), home="one"))
         word = kept_back(Outbox(tmp_path / "homes" / "one", store.id), lease)
-        await two.chores.recover()
+        await two.maintenance.recover()
         owner = await store.owner("s-1")
         assert owner is not None
         assert is_gone(owner), "in every answer, at once"
         async with place.store("one") as theirs, Hub(theirs, TestLauncher({}), home="one") as one:
-            await one.chores.recover()
+            await one.maintenance.recover()
         events = await stored_events(two, "s-1")
     assert events[len(left_behind())] == word
     assert isinstance(events[-1], e.TurnEnded)
@@ -127,10 +127,10 @@ async def test_a_session_of_another_home_to_which_nobody_comes_back_is_taken_ove
         dead = msgspec.structs.replace(dead_process(), home="one")
         await abandon(store, dead)
         two.limits.silence_seconds = -1.0
-        await two.chores.recover()
+        await two.maintenance.recover()
         assert await store.owner("s-1") is not None, "its lease has not run out"
         await store.renew(dead, seconds=-1)
-        await two.chores.recover()
+        await two.maintenance.recover()
         assert await store.owner("s-1") is None
         assert (await two.record("s-1")).status == "interrupted"
 
@@ -153,13 +153,13 @@ async def test_a_cut_turn_is_interrupted_by_the_first_sweep_of_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     swept = asyncio.Event()
-    recover = Chores.recover
+    recover = Maintenance.recover
 
-    async def recover_and_say(self: Chores) -> None:
+    async def recover_and_say(self: Maintenance) -> None:
         await recover(self)
         swept.set()
 
-    monkeypatch.setattr(Chores, "recover", recover_and_say)
+    monkeypatch.setattr(Maintenance, "recover", recover_and_say)
     async with stored(tmp_path) as store:
         await abandon(store, dead_process())
         async with Hub(store, TestLauncher({})):
@@ -176,7 +176,7 @@ async def test_a_session_whose_owner_lives_is_left_alone(tmp_path: Path) -> None
     async with stored(tmp_path) as store:
         await abandon(store, this_process())
         async with Hub(store, TestLauncher({})) as hub:
-            await hub.chores.recover()
+            await hub.maintenance.recover()
             state = await stored_state(store, "s-1")
             assert state.turn is not None
             assert state.last_seq == len(left_behind())
@@ -185,7 +185,7 @@ async def test_a_session_whose_owner_lives_is_left_alone(tmp_path: Path) -> None
 async def test_nobody_recovers_sessions_of_its_own(tmp_path: Path) -> None:
     async with stored(tmp_path) as store, Hub(store, TestLauncher({})) as hub:
         await abandon(store, msgspec.structs.replace(hub.owner, started="it cannot be told"))
-        await hub.chores.recover()
+        await hub.maintenance.recover()
         assert (await stored_state(store, "s-1")).last_seq == len(left_behind())
 
 
@@ -197,7 +197,7 @@ async def test_a_process_without_descriptors_takes_nothing_over(tmp_path: Path) 
             assert not is_gone(here)
             assert has_ended(here) is None
             with pytest.raises(DragomanError, match="descriptor"):
-                await hub.chores.recover()
+                await hub.maintenance.recover()
         assert (await stored_state(store, "s-1")).last_seq == len(left_behind())
 
 
@@ -205,8 +205,8 @@ async def test_two_that_start_at_once_put_it_right_once(tmp_path: Path) -> None:
     async with stored(tmp_path) as ours, stored(tmp_path) as theirs:
         await abandon(ours, dead_process())
         async with Hub(ours, TestLauncher({})) as a, Hub(theirs, TestLauncher({})) as b:
-            await a.chores.recover()
-            await b.chores.recover()
+            await a.maintenance.recover()
+            await b.maintenance.recover()
         events = [each.decode() for each in await ours.events("s-1")]
         assert sum(isinstance(event, e.TurnEnded) for event in events) == 1
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
@@ -228,7 +228,7 @@ async def test_one_session_that_cannot_be_recovered_does_not_keep_others_from_it
 
         monkeypatch.setattr(Opener, "recovered", recovered)
         async with Hub(store, TestLauncher({})) as hub:
-            await hub.chores.recover()
+            await hub.maintenance.recover()
             assert (await hub.record("s-1")).status == "interrupted"
             assert (await hub.record("s-3")).status == "interrupted"
 
@@ -238,10 +238,10 @@ async def test_what_another_process_took_is_not_tried_for_ever(tmp_path: Path) -
         live = await hub.create("it", str(tmp_path))
         await hub.store.acquire(live.id, this_process(), seconds=60, gone=lambda _: True)
         live.recording.fail(StoreFull("here", "no space left"))
-        await hub.lives.until_free(live.id)
-        assert hub.lives.has_leases
-        await hub.chores.recover()
-        assert not hub.lives.has_leases
+        await hub.running.until_free(live.id)
+        assert hub.running.has_leases
+        await hub.maintenance.recover()
+        assert not hub.running.has_leases
 
 
 async def test_an_event_that_nobody_understands_is_passed_over(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ async def test_an_event_that_nobody_understands_is_passed_over(tmp_path: Path) -
         strange = [b'{"type":"of another version","seq":7}', b"not even JSON"]
         await store.append(lease, Batch(first_seq=7, events=strange))
         async with Hub(store, TestLauncher({})) as hub:
-            await hub.chores.recover()
+            await hub.maintenance.recover()
             state = await hub.state("s-1")
             assert state.turn is None
             assert state.last_seq == (await hub.record("s-1")).last_seq > 8
@@ -270,7 +270,7 @@ async def test_a_session_whose_maker_was_killed_before_it_was_one_is_gone(tmp_pa
         await abandon(store, this_process(), "s-parent")
         await store.copy_events("s-parent", Lease("s-fork", "dead", 1))
         async with Hub(store, TestLauncher({})) as hub:
-            await hub.chores.recover()
+            await hub.maintenance.recover()
         assert [record.id for record in await store.sessions(SessionFilter())] == ["s-parent"]
 
 
@@ -290,7 +290,7 @@ async def test_a_fork_whose_maker_was_killed_while_it_copied_is_gone(
         assert await store.size_of("s-fork") > 0
         assert await store.events("s-fork") == []
         async with Hub(store, TestLauncher({})) as hub:
-            await hub.chores.recover()
+            await hub.maintenance.recover()
         assert [record.id for record in await store.sessions(SessionFilter())] == ["s-parent"]
         left = await store.all_events()
         assert {event.session_id for event in left} == {"s-parent"}
@@ -316,7 +316,7 @@ async def test_what_was_asked_of_a_dead_owner_is_refused(tmp_path: Path) -> None
         await abandon(store, dead_process())
         command_id = await store.send("s-1", c.encode_command(c.Prompt("a secret")))
         async with Hub(store, TestLauncher({})) as hub:
-            await hub.chores.recover()
+            await hub.maintenance.recover()
         with pytest.raises(CommandRefused) as refused:
             c.decode_result("s-1", (await store.outcome(command_id)).body)
         assert refused.value.code == "owner_gone"
@@ -392,7 +392,7 @@ async def test_what_is_left_of_an_import_that_was_killed_is_removed(
 ) -> None:
     await half_imported(tmp_path, monkeypatch, dead_process())
     async with hub_with(tmp_path, ScriptedAgent()) as hub:
-        await hub.chores.recover()
+        await hub.maintenance.recover()
         assert await hub.store.session("s-1") is None
         done = await import_session(hub.store, FILE, "s-2", this_process())
         assert (done.last_seq, done.agent_session_id) == (1, "a")
@@ -409,5 +409,5 @@ async def test_what_is_left_of_an_import_that_was_killed_cannot_be_opened(
         with pytest.raises(SessionNotContinued, match="its import was cut short: import the file"):
             await hub.open("s-1", on_reset="new")
         assert launcher.started == []
-        await hub.chores.recover()
+        await hub.maintenance.recover()
         assert await store.session("s-1") is None

@@ -19,8 +19,8 @@ from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running import agent_pool
-from dragoman.hub.running.agent_pool import Running
-from dragoman.hub.running.running_session import Live
+from dragoman.hub.running.agent_pool import PooledAgent
+from dragoman.hub.running.running_session import RunningSession
 from dragoman.session import events as e
 from dragoman.testing import AgentTurn, ScriptedAgent
 
@@ -32,7 +32,7 @@ def shared_agent(folder: Path, name: str = "shared") -> AgentCommand:
     return ScriptedAgent.command(f"{program}:{name}", env={"STORE": str(folder)})
 
 
-async def asked(hub: Hub, text: str, folder: Path) -> Live:
+async def asked(hub: Hub, text: str, folder: Path) -> RunningSession:
     """A session with one turn that waits or runs, or is over."""
     live = await hub.create("it", str(folder))
     await hub.send(live.id, c.Prompt(text))
@@ -128,7 +128,7 @@ async def test_an_agent_that_goes_on_without_a_session_is_ended(tmp_path: Path, 
         for _ in range(agent_pool._LOOKS):  # pyright: ignore[reportPrivateUsage]
             heard = client.strays
             await until(lambda heard=heard: client.strays > heard or not hub.clients("it"))
-            await hub.chores.detach_idle()
+            await hub.maintenance.detach_idle()
         assert not hub.clients("it")
         at_work[0].cancel()
 
@@ -144,7 +144,7 @@ class Sender:
 
 def test_an_agent_without_a_session_has_a_while_to_come_to_rest() -> None:
     now, client = 100.0, Sender()
-    running = Running(cast("Client", client), lambda: None, lambda: now)
+    running = PooledAgent(cast("Client", client), lambda: None, lambda: now)
 
     def looked(seconds: float, *, sends: bool) -> bool:
         nonlocal now
@@ -169,7 +169,7 @@ async def test_an_agent_that_is_quiet_without_a_session_is_kept(tmp_path: Path) 
         live = await asked(hub, "yes", tmp_path)
         await hub.send(live.id, c.Close())
         for _ in range(10):
-            await hub.chores.detach_idle()
+            await hub.maintenance.detach_idle()
         assert hub.clients("it")
 
 
@@ -178,7 +178,7 @@ async def test_a_session_that_is_closed_leaves_no_agent_at_work(tmp_path: Path, 
     async with hub_with(tmp_path, shared_agent(tmp_path, name), timeouts=IMPATIENT) as hub:
         idle = await asked(hub, "yes", tmp_path)
         stuck = await asked(hub, "stubborn", tmp_path)
-        pids = stuck.running.client.pids
+        pids = stuck.agent.client.pids
         await soon(hub.send(stuck.id, c.Close()))
         assert (await hub.record(stuck.id)).status == "closed"
         await until(lambda: not any(map(exists, pids)))
@@ -193,15 +193,15 @@ async def test_sessions_that_would_lose_by_it_keep_their_process_and_are_its_las
     async with hub_with(tmp_path, shared_agent(tmp_path), timeouts=IMPATIENT) as hub:
         stuck = await asked(hub, "stubborn", tmp_path)
         waiting = await asked(hub, "asks", tmp_path)
-        pids = stuck.running.client.pids
+        pids = stuck.agent.client.pids
         await soon(hub.send(stuck.id, c.Close()))
         assert waiting.state.pending
         assert all(map(exists, pids))
         later = await asked(hub, "yes", tmp_path)
-        assert later.running is not waiting.running
+        assert later.agent is not waiting.agent
         await soon(hub.send(waiting.id, c.Close()))
         await until(lambda: not any(map(exists, pids)))
-        assert later.running.client.connection_error is None
+        assert later.agent.client.connection_error is None
 
 
 async def test_an_agent_that_stops_is_left_alone_when_its_session_is_closed(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ async def test_an_agent_that_stops_is_left_alone_when_its_session_is_closed(tmp_
         for text in ("closable", "asks", "yes"):
             live = await asked(hub, text, tmp_path)
             await soon(hub.send(live.id, c.Close()))
-            assert live.running.client.connection_error is None
+            assert live.agent.client.connection_error is None
 
 
 async def test_a_crash_leaves_idle_sessions_as_they_were(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ async def test_a_crash_leaves_idle_sessions_as_they_were(tmp_path: Path) -> None
         idle = await asked(hub, "yes", tmp_path)
         waiting = await asked(hub, "asks", tmp_path)
         before = idle.record.last_seq
-        os.kill(idle.running.client.pids[-1], signal.SIGKILL)
+        os.kill(idle.agent.client.pids[-1], signal.SIGKILL)
         await until(lambda: waiting.idle)
         assert "SIGKILL" in str(waiting.state.turns[-1].error)
         assert idle.state.last_seq == before

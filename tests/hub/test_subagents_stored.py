@@ -14,7 +14,7 @@ from dragoman.errors import CommandRefused
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.owner import this_process
 from dragoman.hub.hub import Hub
-from dragoman.hub.running.running_session import Live
+from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.stored.stored_sessions import snapshot_of, stored_state
 from dragoman.schema import v1
 from dragoman.session import events as e
@@ -22,7 +22,7 @@ from dragoman.session.state import PendingPermission, SessionState
 from dragoman.store.archive import exported, import_session, read_archive
 
 
-async def answered(hub: Hub, live: Live) -> dict[str, str | None]:
+async def answered(hub: Hub, live: RunningSession) -> dict[str, str | None]:
     """Allow all that the tree asks, by its ids; who asked."""
     asked: dict[str, str | None] = {}
     await hub.send(live.id, c.Prompt("go"))

@@ -19,7 +19,7 @@ from dragoman.agents.settings import Settings
 from dragoman.data_directory import home_id
 from dragoman.hub.cluster.host_service import Presence
 from dragoman.hub.hub import Hub
-from dragoman.hub.running.launcher import SettingsLauncher
+from dragoman.hub.running.settings_launcher import SettingsLauncher
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.base import Store
 from dragoman.store.open import open_store

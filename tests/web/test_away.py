@@ -101,7 +101,7 @@ async def test_readyz_names_chores_that_fail(
         raise StoreFull("the disk", "no space left")
 
     async with served(tmp_path, agents()) as web:
-        chores = web.server.hub.chores
+        chores = web.server.hub.maintenance
         with monkeypatch.context() as broken:
             broken.setattr(web.server.hub.store, "owned", full)
             await until(lambda: bool(chores.failing))

@@ -1,1 +1,1 @@
-"""Live sessions: who owns one, its queue, its readers, its recovery."""
+"""Running sessions: who owns one, its queue, its readers, its recovery."""

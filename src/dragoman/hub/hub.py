@@ -30,7 +30,6 @@ from dragoman.errors import (
     UnknownSession,
     Unsupported,
 )
-from dragoman.hub.background_work import Chores
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.command_inbox import Inbox
 from dragoman.hub.cluster.host_directory import HostDirectory
@@ -38,6 +37,7 @@ from dragoman.hub.cluster.host_service import Hosting, Presence
 from dragoman.hub.cluster.owner import is_gone, this_process
 from dragoman.hub.cluster.remote_sessions import Elsewhere
 from dragoman.hub.hub_limits import HubLimits
+from dragoman.hub.maintenance import Maintenance
 from dragoman.hub.opener import (
     Move,
     OnReset,
@@ -50,10 +50,10 @@ from dragoman.hub.opener import (
     workspace_of,
 )
 from dragoman.hub.running.agent_pool import AgentPool, Launcher, Orphans
-from dragoman.hub.running.running_session import Live
-from dragoman.hub.running.running_sessions import Lives
+from dragoman.hub.running.running_session import RunningSession
+from dragoman.hub.running.running_sessions import RunningSessions
 from dragoman.hub.stored.event_readers import News, Tail, watch_all, watch_session
-from dragoman.hub.stored.stored_sessions import Past, StoredStates, status_of, whole_thread
+from dragoman.hub.stored.stored_sessions import Past, StoredStates, whole_thread
 from dragoman.process import descriptors
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.session.state import AnyEntry, SessionState
@@ -108,10 +108,10 @@ class Hub:
             limits=self.limits,
         )
         self._inbox = Inbox(store, self._leases, self._serve)
-        self.lives = Lives(self._opener, self._agents, self._told, self.limits)
-        self.live = self.lives.running
+        self.running = RunningSessions(self._opener, self._agents, self._told, self.limits)
+        self.live = self.running.by_id
         """The sessions that run in this process, by their ids."""
-        self.chores = Chores(self, self._opener, self._agents)
+        self.maintenance = Maintenance(self, self._opener, self._agents)
         self.elsewhere = Elsewhere(self)
         self.past = Past(store)
         self._states = StoredStates(store)
@@ -129,7 +129,7 @@ class Hub:
             self.store.on_command(self._called),
         ]
         self._inbox.start()
-        self.chores.start()
+        self.maintenance.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -161,17 +161,19 @@ class Hub:
         self.past.forget()
         await self._states.aclose()
         await self._hosting.aclose()
-        await self.chores.aclose()
+        await self.maintenance.aclose()
         await self._inbox.aclose()
-        await self.lives.aclose()
+        await self.running.aclose()
 
     # ── opening ───────────────────────────────────────────────────────────────────────────────
 
-    async def create(self, agent: str, cwd: str, **options: Unpack[RecordOptions]) -> Live:
+    async def create(
+        self, agent: str, cwd: str, **options: Unpack[RecordOptions]
+    ) -> RunningSession:
         """A new session, whose agent is offered this much of the machine, now and later. Raises
         NameTaken, and what starting the agent raises."""
         record = new_record(self._home, agent, cwd, **options)
-        return await self.lives.begin(record.id, lambda: self._opener.create(record))
+        return await self.running.begin(record.id, lambda: self._opener.create(record))
 
     async def create_on(
         self, host: HostRecord, agent: str, cwd: str, **options: Unpack[RecordOptions]
@@ -190,10 +192,10 @@ class Hub:
         *,
         on_reset: OnReset = "fail",
         **reach: Unpack[RecordReach],
-    ) -> Live:
+    ) -> RunningSession:
         """A session that only the agent knew. Raises SessionNotContinued where it cannot be."""
         record = new_record(self._home, agent, cwd, **reach)
-        return await self.lives.begin(
+        return await self.running.begin(
             record.id, lambda: self._opener.adopt(agent_session_id, record, on_reset)
         )
 
@@ -205,7 +207,7 @@ class Hub:
         cwd: str | None = None,
         more_directories: Sequence[str] = (),
         offer: Offer = EVERYTHING,
-    ) -> Live:
+    ) -> RunningSession:
         """A new session that remembers another, in its folders and `more_directories`, and is
         offered no more than that one; in `cwd` where that one has no folder. Raises UnknownSession,
         Unsupported, CommandRefused without any folder, and SessionElsewhere: then `elsewhere.fork`
@@ -229,14 +231,14 @@ class Hub:
             offer=offered,
         )
         record.parent, record.imported = parent.id, parent.imported
-        return await self.lives.begin(record.id, lambda: self._opener.fork(known, record, parent))
+        return await self.running.begin(record.id, lambda: self._opener.fork(known, record, parent))
 
     async def fork_known(
         self, agent: str, agent_session_id: str, cwd: str, **reach: Unpack[RecordReach]
-    ) -> Live:
+    ) -> RunningSession:
         """The same for a session that only the agent knows. Raises Unsupported."""
         record = new_record(self._home, agent, cwd, **reach)
-        return await self.lives.begin(
+        return await self.running.begin(
             record.id, lambda: self._opener.fork(agent_session_id, record, None)
         )
 
@@ -246,18 +248,18 @@ class Hub:
         *,
         on_reset: OnReset = "fail",
         more_directories: Sequence[str] = (),
-    ) -> Live:
+    ) -> RunningSession:
         """Have a stored session run here; `more_directories` are added to its folders permanently.
 
         Raises UnknownSession, SessionOwned when another process runs it, SessionElsewhere when its
         workspace is on another host, and SessionNotContinued when its agent does not remember it,
         unless `on_reset` is new.
         """
-        return await self.lives.open(session_id, Way(on_reset, more_directories=more_directories))
+        return await self.running.open(session_id, Way(on_reset, more_directories=more_directories))
 
     async def open_here(
         self, session_id: str, *, cwd: str | None = None, on_reset: OnReset = "fail"
-    ) -> Live:
+    ) -> RunningSession:
         """The same for a session that may belong to another host; from now on it belongs here.
 
         Raises CommandRefused with `no_workspace` when there is no such folder here.
@@ -267,7 +269,7 @@ class Hub:
         if (missing := await asyncio.to_thread(_missing, folders)) is not None:
             sentence = f"no directory {missing} on {self.owner.label}"
             raise CommandRefused(session_id, "no_workspace", sentence)
-        return await self.lives.open(session_id, Way(on_reset, Move(cwd)))
+        return await self.running.open(session_id, Way(on_reset, Move(cwd)))
 
     async def give_folder(self, session_id: str, cwd: str) -> None:
         """Let an imported session work in a folder here, from now on; without its name where
@@ -276,7 +278,7 @@ class Hub:
         Raises UnknownSession, SessionOwned, and CommandRefused when it has a folder.
         """
         _must_lack_folder(await self.record(session_id))
-        async with self.lives.opening(session_id), self._opener.holding(session_id):
+        async with self.running.opening(session_id), self._opener.holding(session_id):
             record = await self.record(session_id)
             _must_lack_folder(record)
             given = SessionChange(cwd=cwd, home=self.hosts.home, name=record.name)
@@ -287,10 +289,10 @@ class Hub:
                 await self.store.change_session(session_id, nameless)
         self.news.tell(session_id)
 
-    async def detach(self, live: Live) -> None:
+    async def detach(self, live: RunningSession) -> None:
         """Stop running a session here; it is stored, and can be opened again anywhere."""
-        self.lives.detach(live)
-        await self.lives.until_free(live.id)
+        self.running.detach(live)
+        await self.running.until_free(live.id)
 
     def clients(self, agent: str) -> list[Client]:
         """The clients of this agent that run here."""
@@ -316,7 +318,7 @@ class Hub:
 
         Raises CommandRefused when it cannot, UnknownSession, and what opening it raises.
         """
-        await self.lives.until_free(session_id)
+        await self.running.until_free(session_id)
         if (live := self.live.get(session_id)) is not None:
             return await self._do(live, command)
         at = await self.store.standing(session_id)
@@ -340,7 +342,9 @@ class Hub:
             return await self.elsewhere.ask(record, at, command)
         return await self._do(live, command)
 
-    async def _do(self, live: Live, command: c.Command, *, patiently: bool = False) -> c.Reply:
+    async def _do(
+        self, live: RunningSession, command: c.Command, *, patiently: bool = False
+    ) -> c.Reply:
         match command:
             case c.Close():
                 await self._close(live)
@@ -364,7 +368,7 @@ class Hub:
             case _:
                 return await live.execute(command, patiently=patiently)
 
-    def _opened(self, live: Live, command: c.Sealed) -> c.Command:
+    def _opened(self, live: RunningSession, command: c.Sealed) -> c.Command:
         try:
             return c.opened(command, self._key)
         except ValueError:
@@ -384,43 +388,43 @@ class Hub:
             raise CommandRefused(session_id, "failed", "the session is no longer running here")
         return await self._do(live, command, patiently=True)
 
-    async def _close(self, live: Live) -> None:
+    async def _close(self, live: RunningSession) -> None:
         """End it in order, on the agent's side too; the record says that it is closed."""
         if self.store.away is not None:
             await self.store.last_position()  # raises, before anything is done by half
-        self.lives.detach(live, partial(self._end, live))
-        await self.lives.until_free(live.id)
+        self.running.detach(live, partial(self._end, live))
+        await self.running.until_free(live.id)
 
-    async def _end(self, live: Live) -> None:
+    async def _end(self, live: RunningSession) -> None:
         try:
-            await live.running.client.close_session(live.session.id)
+            await live.agent.client.close_session(live.session.id)
         except DragomanError as error:
             logger.warning("closing session %s: %s", live.id, error)
-        if live.session.left_at_work and live.running.client.connection_error is None:
+        if live.session.left_at_work and live.agent.client.connection_error is None:
             await self._end_agent(live)
         await live.recording.seal()
 
-    async def _end_agent(self, live: Live) -> None:
+    async def _end_agent(self, live: RunningSession) -> None:
         """Of a session that was closed and that it does not stop working for: nobody would see what
         it does. Others that would lose by it keep their process, and are its last."""
-        if others := [each for each in self.lives.beside(live) if each.loses_by_a_kill]:
+        if others := [each for each in self.running.beside(live) if each.loses_by_a_kill]:
             names = ", ".join(each.id for each in others)
             sentence = "the agent of session %s does not stop; its process ends when %s leave it"
             logger.warning(sentence, live.id, names)
-            self._agents.retire(live.running)
+            self._agents.retire(live.agent)
         else:
             logger.warning("the agent of session %s does not stop, and is killed", live.id)
-            await live.running.client.kill("another session's turn could not be stopped")
+            await live.agent.client.kill("another session's turn could not be stopped")
 
-    async def _kill(self, live: Live, *, force: bool) -> c.Reply:
-        beside = self.lives.beside(live)
+    async def _kill(self, live: RunningSession, *, force: bool) -> c.Reply:
+        beside = self.running.beside(live)
         if not force and beside:
             if await live.stop_alone():
                 await live.recording.stored()
                 return {}
-            if others := [_in_brief(each) for each in beside if each.loses_by_a_kill]:
+            if others := [each.in_brief for each in beside if each.loses_by_a_kill]:
                 return {"others": others}
-        await live.running.client.kill("the agent was stopped on request")
+        await live.agent.client.kill("the agent was stopped on request")
         await live.recording.stored()
         return {}
 
@@ -451,12 +455,12 @@ class Hub:
         record = await self.record(session_id)
         if (live := self.live.get(session_id)) is not None:
             await self._close(live)
-        await self.lives.until_free(session_id)
+        await self.running.until_free(session_id)
         if not self.hosts.has(record):
             if await self.elsewhere.delete(record, local=local):
                 return
             local = True  # its agent is where nobody is now
-        await asyncio.shield(self.lives.free_after(session_id, self._delete(record, local)))
+        await asyncio.shield(self.running.free_after(session_id, self._delete(record, local)))
 
     async def forget(self, session_id: str, still: Callable[[SessionRecord], bool]) -> int | None:
         """Delete a session that nobody uses, here alone, if it is `still` so once it is ours; how
@@ -464,7 +468,7 @@ class Hub:
         if session_id in self.live:
             return None
         try:
-            async with self.lives.opening(session_id), self._opener.holding(session_id) as lease:
+            async with self.running.opening(session_id), self._opener.holding(session_id) as lease:
                 record = await self.store.session(session_id)
                 if record is None or not still(record):
                     return None
@@ -478,7 +482,7 @@ class Hub:
     async def _delete(self, record: SessionRecord, local: bool) -> None:
         """To its end, even if its caller is cancelled: nobody can continue what its agent has
         forgotten."""
-        async with self.lives.opening(record.id), self._opener.holding(record.id) as lease:
+        async with self.running.opening(record.id), self._opener.holding(record.id) as lease:
             is_ours = not local and record.cwd and await self._was_opened(record)
             if is_ours and (known := await self._opener.conversation_of(record)):
                 await self._delete_remotely(record, known)
@@ -536,11 +540,11 @@ class Hub:
     def watch(self, session_id: str, after: int = 0) -> AsyncIterator[list[StoredEvent]]:
         """The stored events behind `after`, and those to come; ends when the session is deleted,
         and with an error when this process runs it and can no longer store it."""
-        before = self.lives.failures.get(session_id)
+        before = self.running.failures.get(session_id)
 
         def tail() -> Tail | None:
             # A later reader reads what there is: another process may continue it.
-            error = self.lives.failures.get(session_id)
+            error = self.running.failures.get(session_id)
             if error is not None and error is not before:
                 raise error
             live = self.live.get(session_id)
@@ -583,12 +587,6 @@ def _missing(folders: Sequence[str]) -> str | None:
 
 _STOPS = (c.Cancel, c.CancelToolCall, c.CancelTerminal, c.CancelSubagent)
 _NEED_A_LIVE_ONE = (*_STOPS, c.AnswerPermission, c.AnswerElicitation, c.Kill)
-
-
-def _in_brief(live: Live) -> c.Reply:
-    record = live.record
-    named = {"id": record.id, "title": record.title, "name": record.name}
-    return named | {"status": status_of(live.state)}
 
 
 def _nothing_runs(session_id: str, command: c.Command) -> c.Reply:

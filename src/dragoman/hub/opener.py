@@ -29,9 +29,9 @@ from dragoman.errors import (
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.host_directory import HostDirectory
 from dragoman.hub.hub_limits import HubLimits
-from dragoman.hub.running.agent_pool import AgentPool, Running
+from dragoman.hub.running.agent_pool import AgentPool, PooledAgent
 from dragoman.hub.running.event_recorder import EventRecorder
-from dragoman.hub.running.running_session import Live
+from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.stored.stored_sessions import state_to_go_on, status_of
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.session.reduce import reduce
@@ -139,7 +139,7 @@ class Opener:
 
     # ── the ways to begin ─────────────────────────────────────────────────────────────────────
 
-    async def create(self, record: SessionRecord) -> Live:
+    async def create(self, record: SessionRecord) -> RunningSession:
         """A new session. When the agent cannot be started there is no trace of it."""
 
         async def begin(client: Client, place: Place) -> Session:
@@ -147,18 +147,20 @@ class Opener:
 
         return await self._first(record, begin)
 
-    async def adopt(self, agent_session_id: str, record: SessionRecord, on_reset: OnReset) -> Live:
+    async def adopt(
+        self, agent_session_id: str, record: SessionRecord, on_reset: OnReset
+    ) -> RunningSession:
         """A session that the agent knows and we do not: what it tells of its history is stored."""
         return await self._first(record, _continued(agent_session_id, record, on_reset))
 
     async def fork(
         self, agent_session_id: str, record: SessionRecord, parent: SessionRecord | None
-    ) -> Live:
+    ) -> RunningSession:
         """A new session that remembers what another did; the events of a parent that is stored
         come before its own."""
         return await self._first(record, _as_fork(agent_session_id), parent)
 
-    async def reopen(self, session_id: str, way: Way) -> Live:
+    async def reopen(self, session_id: str, way: Way) -> RunningSession:
         """A session that is stored, continued; one that was never begun is begun.
 
         Raises SessionOwned, SessionElsewhere unless it is to move here, CommandRefused when it has
@@ -241,7 +243,7 @@ class Opener:
                 await self._store.change_session(record.id, before)
             raise
 
-    async def _begin_fork(self, record: SessionRecord, lease: Lease) -> Live:
+    async def _begin_fork(self, record: SessionRecord, lease: Lease) -> RunningSession:
         """One that another host has left to us. When it fails, what was copied until then must not
         be taken for a session: it is left, and deleted by the next recovery. Not at once, since its
         caller could not learn why."""
@@ -319,7 +321,7 @@ class Opener:
 
     async def _first(
         self, record: SessionRecord, begin: Begin, parent: SessionRecord | None = None
-    ) -> Live:
+    ) -> RunningSession:
         record.created_at = record.updated_at = self._store.now()
         begun = self._store.begin_session(record, self._owner, seconds=LEASE_SECONDS)
         creating = asyncio.create_task(begun)
@@ -340,7 +342,7 @@ class Opener:
 
     async def _begin(
         self, record: SessionRecord, lease: Lease, history: SessionState | None, begin: Begin
-    ) -> Live:
+    ) -> RunningSession:
         running = await self._agents.use(record.agent, record.cwd, record.offer)
         last_before = record.last_seq
         recording = EventRecorder(
@@ -358,10 +360,12 @@ class Opener:
             await _to_its_end(self._undo_opening(recording, running, error))
             raise
         home = self._hosts.home
-        return Live(self._store, recording, running, session, last_before=last_before, home=home)
+        return RunningSession(
+            self._store, recording, running, session, last_before=last_before, home=home
+        )
 
     async def _undo_opening(
-        self, recording: EventRecorder, running: Running, error: BaseException
+        self, recording: EventRecorder, running: PooledAgent, error: BaseException
     ) -> None:
         await recording.seal()
         # Many agents look only at their start for who has signed in.
@@ -369,7 +373,7 @@ class Opener:
 
     def _place(
         self,
-        running: Running,
+        running: PooledAgent,
         record: SessionRecord,
         recording: EventRecorder,
         history: SessionState | None,

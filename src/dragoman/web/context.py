@@ -10,7 +10,7 @@ from typing import Any
 from dragoman.host.rules.rule import Rule
 from dragoman.hub.cluster.owner import is_gone
 from dragoman.hub.hub import Hub
-from dragoman.hub.running.launcher import SettingsLauncher
+from dragoman.hub.running.settings_launcher import SettingsLauncher
 from dragoman.store.records import Owner
 from dragoman.web.costs import Costs
 from dragoman.web.last_turn import Endings

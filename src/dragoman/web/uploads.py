@@ -291,7 +291,7 @@ async def _part(server: Server, session_id: str, number: int, block: dict[str, A
     match block:
         case {"type": "upload", "uri": str(uri)}:
             live = server.hub.live.get(session_id)
-            audio = live is None or live.running.client.capabilities.audio
+            audio = live is None or live.agent.client.capabilities.audio
             return await asyncio.to_thread(server.uploads.content, uri, audio=audio)
         case _:
             return _converted(number, block)

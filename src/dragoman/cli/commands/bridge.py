@@ -69,7 +69,7 @@ def _serve(options: argparse.Namespace, start: Start, log: Lines) -> int:
 def _start(options: argparse.Namespace) -> Start:
     """How to start the agent and its proxies."""
     from dragoman.cli.run.agent_setup import choose_agent, folder
-    from dragoman.hub.running.launcher import run_in
+    from dragoman.hub.running.settings_launcher import run_in
     from dragoman.transport.target import way_to
 
     cwd = folder("--cwd", options.cwd)

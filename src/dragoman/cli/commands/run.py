@@ -44,9 +44,9 @@ from dragoman.errors import (
     SessionOwned,
     UnknownSession,
 )
-from dragoman.hub.background_work import told_of_outages
 from dragoman.hub.hub import Hub
-from dragoman.hub.running.running_session import Live
+from dragoman.hub.maintenance import told_of_outages
+from dragoman.hub.running.running_session import RunningSession
 from dragoman.rpc import Tap
 from dragoman.safe_text import sanitise
 from dragoman.session import events as e
@@ -225,7 +225,7 @@ class Run:
             self._lists.close()
             return await self._turn_of(hub, client, live, follower, interrupts, queued_as)
 
-    def _follow(self, hub: Hub, live: Live, meant: Meant) -> Follower:
+    def _follow(self, hub: Hub, live: RunningSession, meant: Meant) -> Follower:
         questions = None
         if self._job.options.on_ask == "wait":
             questions = QuestionsElsewhere(live.id, self._tell)
@@ -244,7 +244,7 @@ class Run:
         self,
         hub: Hub,
         client: Client,
-        live: Live,
+        live: RunningSession,
         follower: Follower,
         interrupts: Interrupts,
         queued_as: str,
@@ -262,7 +262,7 @@ class Run:
             self._console.view.close()
             self._tell_end()
 
-    async def _serve_others(self, hub: Hub, live: Live, follower: Follower) -> None:
+    async def _serve_others(self, hub: Hub, live: RunningSession, follower: Follower) -> None:
         """What other windows have queued into the session is done before it is given up."""
         await hub.refuse()
         if not live.idle:
@@ -331,7 +331,7 @@ class Run:
 
     # ── the turn ──────────────────────────────────────────────────────────────────────────────
 
-    async def _sent(self, live: Live, queued_as: str) -> Turn:
+    async def _sent(self, live: RunningSession, queued_as: str) -> Turn:
         """The turn of our prompt, which keeps its place behind those that waited before it."""
         waiting = live.session.queued
         for before, turn in enumerate(waiting):
@@ -410,7 +410,7 @@ async def _end_of(turn: Turn) -> DragomanError | None:
     return None
 
 
-async def _commands_told(hub: Hub, live: Live, after: int) -> None:
+async def _commands_told(hub: Hub, live: RunningSession, after: int) -> None:
     """Wait until the agent has sent its commands."""
     async for page in hub.watch(live.id, after):
         if any(isinstance(stored.decode(), e.CommandsChanged) for stored in page):

@@ -32,8 +32,8 @@ from dragoman.host.rules.policy import Policy
 from dragoman.hub.assembly import new_hub
 from dragoman.hub.cluster.owner import is_gone
 from dragoman.hub.hub import Hub
-from dragoman.hub.running.launcher import SettingsLauncher
-from dragoman.hub.running.running_session import Live
+from dragoman.hub.running.running_session import RunningSession
+from dragoman.hub.running.settings_launcher import SettingsLauncher
 from dragoman.hub.stored.stored_sessions import find_session
 from dragoman.session.facts import Offer
 from dragoman.session.state import SessionState
@@ -102,16 +102,16 @@ async def hub_of(
         job.record.close()
 
 
-async def _forgotten(live: Live) -> None:
+async def _forgotten(live: RunningSession) -> None:
     """By the agent, where it can: its own list should not fill with what nobody used."""
-    client = live.running.client
+    client = live.agent.client
     forget = client.delete_session if client.capabilities.delete else client.close_session
     with suppress(DragomanError, TimeoutError):
         async with asyncio.timeout(_FORGET_SECONDS):
             await forget(live.session.id)
 
 
-def is_unused(live: Live) -> bool:
+def is_unused(live: RunningSession) -> bool:
     """A new session in which nothing was asked: nobody will want to continue it."""
     asked = live.state.turns or live.state.queue or live.record.name is not None
     return live.session.continuity == "new" and not asked
@@ -153,7 +153,7 @@ async def meant_by(hub: Hub, job: Job) -> Meant:
         return Meant()
     owner = await hub.store.owner(record.id)
     if owner is not None and is_gone(owner):
-        await hub.chores.recover()
+        await hub.maintenance.recover()
     return Meant(record, state=await hub.state(record.id))
 
 
@@ -167,7 +167,7 @@ async def runs_elsewhere(hub: Hub, record: SessionRecord) -> bool:
 
 async def open_live(
     hub: Hub, job: Job, meant: Meant, asker: Callable[[], TerminalAsker | None]
-) -> Live:
+) -> RunningSession:
     """The session, as the options say; `asker` asks which way to sign in, if that is wanted.
 
     Raises SessionNotContinued, SignInNeeded, and what starting a session raises.
@@ -184,7 +184,7 @@ async def open_live(
             return live
 
 
-async def _open(hub: Hub, job: Job, meant: Meant) -> Live:
+async def _open(hub: Hub, job: Job, meant: Meant) -> RunningSession:
     options, agent, more = job.options, job.agent.name, job.more_folders
     if options.fork is not None:
         return await _fork(hub, job, meant)
@@ -212,7 +212,7 @@ async def _open(hub: Hub, job: Job, meant: Meant) -> Live:
             )
 
 
-async def _fork(hub: Hub, job: Job, meant: Meant) -> Live:
+async def _fork(hub: Hub, job: Job, meant: Meant) -> RunningSession:
     try:
         if meant.record is not None:
             return await hub.fork(
@@ -234,7 +234,7 @@ async def _fork(hub: Hub, job: Job, meant: Meant) -> Live:
         raise SessionNotContinued(job.options.fork, str(error)) from error
 
 
-def _save_id(job: Job, live: Live) -> None:
+def _save_id(job: Job, live: RunningSession) -> None:
     path: str | None = job.options.save_session
     if path is None:
         return
@@ -263,7 +263,7 @@ async def opened_hub(
         )
         async with new_hub(store, launcher, attended=False) as hub:
             with suppress(DragomanError):  # what cannot be written can still be looked at
-                await hub.chores.recover()
+                await hub.maintenance.recover()
             yield hub
     finally:
         await store.aclose()

@@ -22,7 +22,7 @@ from dragoman.client.sessions.prompts import MAX_ATTACHMENT_BYTES, MAX_JSON_BYTE
 from dragoman.errors import CommandNotFound, CommandRefused, SessionNotContinued, UnknownAgent
 from dragoman.host.rules.policy import Policy
 from dragoman.hub.opener import workspace_of
-from dragoman.hub.running.launcher import run_in
+from dragoman.hub.running.settings_launcher import run_in
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
 from dragoman.store.records import SessionRecord
 from dragoman.transport.stdio import AgentCommand

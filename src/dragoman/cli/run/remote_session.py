@@ -21,10 +21,10 @@ from dragoman.cli.run.follower import Follower, OwnTurn
 from dragoman.cli.run.hub_access import opened_session
 from dragoman.errors import CommandRefused, DragomanError, NoProgress, UnknownSession
 from dragoman.host.rules.rule import RuleFields
-from dragoman.hub.background_work import told_of_outages
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.owner import is_gone
 from dragoman.hub.hub import Hub
+from dragoman.hub.maintenance import told_of_outages
 from dragoman.hub.stored.stored_sessions import stored_state
 from dragoman.session.content import Content
 from dragoman.session.facts import TurnTerms

@@ -179,7 +179,7 @@ class Hosting:
 
     async def _refuse(self, session_id: str, refusal: c.Refusal) -> None:
         try:
-            async with self._hub.lives.opening(session_id):
+            async with self._hub.running.opening(session_id):
                 await self._opener.refuse(session_id, refusal)
         except SessionError:
             pass  # it is its owner's now, or nobody's

@@ -50,7 +50,7 @@ class Launcher(Protocol):
         ...
 
 
-class Running:
+class PooledAgent:
     """One agent process and the number of sessions that use it; call `started_again` after a
     restart. While a recorder in `behind` has much to store, the agent is not read."""
 
@@ -115,13 +115,13 @@ class AgentPool:
         self._attended = attended
         self.launcher = launcher
         self._on_change = on_change
-        self._running: list[Running] = []
-        self._shared: dict[tuple[str, Offer], Running] = {}
+        self._running: list[PooledAgent] = []
+        self._shared: dict[tuple[str, Offer], PooledAgent] = {}
         """Of those that run, the one that new sessions of an agent share. What a process is offered
         holds for all its sessions: those that are offered something else have another one."""
         self._starting: dict[tuple[str, Offer], asyncio.Lock] = {}
 
-    async def use(self, agent: str, cwd: str, offer: Offer = EVERYTHING) -> Running:
+    async def use(self, agent: str, cwd: str, offer: Offer = EVERYTHING) -> PooledAgent:
         """An agent that is connected; give it back with `leave`.
 
         Raises whatever entering a client raises.
@@ -140,10 +140,10 @@ class AgentPool:
                 running = self._shared[key] = await self._start(agent, cwd, offer)
             return _used(running)
 
-    async def _start(self, agent: str, cwd: str, offer: Offer) -> Running:
+    async def _start(self, agent: str, cwd: str, offer: Offer) -> PooledAgent:
         client = self.launcher.client(agent, cwd, offer)
         client.questions = "wait" if self._attended else "refuse"
-        running = Running(client, self._changed)
+        running = PooledAgent(client, self._changed)
         await client.__aenter__()
         self._running.append(running)
         self._changed()
@@ -154,7 +154,7 @@ class AgentPool:
         running = (each.client for each in self._running)
         return [client for client in running if client.name == agent]
 
-    async def leave(self, running: Running, *, spent: bool = False) -> None:
+    async def leave(self, running: PooledAgent, *, spent: bool = False) -> None:
         """A session no longer needs it; no other can use one that is `spent`."""
         running.users -= 1
         running.reset_idle()
@@ -163,7 +163,7 @@ class AgentPool:
         if running.users == 0 and running not in self._shared.values():
             await self._end(running)
 
-    def retire(self, running: Running) -> None:
+    def retire(self, running: PooledAgent) -> None:
         """No new session shares it; it ends when the last that does leaves it."""
         self._shared = {key: one for key, one in self._shared.items() if one is not running}
 
@@ -181,7 +181,7 @@ class AgentPool:
         self._shared.clear()
         await asyncio.gather(*map(self._end, list(self._running)))
 
-    async def _end(self, running: Running) -> None:
+    async def _end(self, running: PooledAgent) -> None:
         with suppress(DragomanError):
             await running.client.aclose()
         if running in self._running:
@@ -193,7 +193,7 @@ class AgentPool:
             self._on_change([running.client for running in self._running])
 
 
-def _used(running: Running) -> Running:
+def _used(running: PooledAgent) -> PooledAgent:
     running.users += 1
     return running
 

@@ -31,7 +31,7 @@ from dragoman.errors import (
 from dragoman.host.forms.elicitation import ElicitationAnswer, FormError
 from dragoman.host.workspace.changes import Change
 from dragoman.hub.cluster import commands as c
-from dragoman.hub.running.agent_pool import Running
+from dragoman.hub.running.agent_pool import PooledAgent
 from dragoman.hub.running.event_recorder import EventRecorder
 from dragoman.hub.running.turn_terms import check_terms, kept_terms
 from dragoman.hub.running.written_files import read_written
@@ -54,7 +54,7 @@ _TITLE_SECONDS = 5.0
 """How long an agent may take to close a session whose turn it did not stop."""
 
 
-class Live:
+class RunningSession:
     """One session, the recorder of its events, and its agent. Events up to number `last_before` are
     from before it ran here. `home` is this machine, where the store has several."""
 
@@ -62,7 +62,7 @@ class Live:
         self,
         store: Store,
         recording: EventRecorder,
-        running: Running,
+        agent: PooledAgent,
         session: Session,
         *,
         last_before: int,
@@ -71,7 +71,7 @@ class Live:
         self.record = recording.record
         self.recording = recording
         self.limits = recording.limits
-        self.running = running
+        self.agent = agent
         self.session = session
         self.used_at = time.monotonic()
         self._store = store
@@ -80,7 +80,7 @@ class Live:
         self._recalling = asyncio.Lock()
         self._stopping: asyncio.Task[None] | None = None
         self._last_before = last_before
-        self._opened_on: Dialect | None = running.client.dialect
+        self._opened_on: Dialect | None = agent.client.dialect
         # It continues in a new process when it is next used: nothing is lost.
         session.loss_is_told = False
         self.record.agent_session_id = session.id
@@ -334,23 +334,30 @@ class Live:
 
         When another session has started the agent again, it does not know of this one yet.
         """
-        client = self.running.client
+        client = self.agent.client
         async with self._reconnecting:
             if client.connection_error is not None or client.dialect is not self._opened_on:
                 await self.session.reconnect()
                 self._opened_on = client.dialect
-                self.running.started_again()
+                self.agent.started_again()
+
+    @property
+    def in_brief(self) -> c.Reply:
+        """What a person needs to tell it from others that use the same agent."""
+        record = self.record
+        named = {"id": record.id, "title": record.title, "name": record.name}
+        return named | {"status": status_of(self.state)}
 
     @property
     def loses_by_a_kill(self) -> bool:
         """Whether the end of its process costs it more than the time to be continued."""
-        agent = self.running.client.capabilities
+        agent = self.agent.client.capabilities
         return self.session.at_work or not (agent.load or agent.resume)
 
     async def stop_alone(self) -> bool:
         """Have the agent close this session, whatever it does, and continue the others. It is
         continued when it is used next. False where the agent cannot, or does not."""
-        if self.running.client.capabilities.close:
+        if self.agent.client.capabilities.close:
             self._opened_on = None  # it may be closed there although its turn continues
         return await self.session.stop_by_closing(_CLOSE_SECONDS)
 
@@ -387,7 +394,7 @@ class Live:
             return
         with suppress(DragomanError, TimeoutError):  # it is only a title
             async with asyncio.timeout(_TITLE_SECONDS):
-                async for info in self.running.client.list_sessions():
+                async for info in self.agent.client.list_sessions():
                     if info.id == self.session.id and info.title:
                         self.session.log.record(e.InfoChanged(info.title))
                         return
@@ -397,7 +404,7 @@ class Live:
         change = SessionChange(title=title, renamed=True)
         await self._store.change_session(self.id, change)
         # The agent's own list should say the same, where it can.
-        client = self.running.client
+        client = self.agent.client
         if client.capabilities.set_title and title and client.connection_error is None:
             await self.session.set_title(title)
 

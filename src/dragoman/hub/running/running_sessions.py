@@ -18,7 +18,7 @@ from dragoman.errors import ConnectionClosed, DragomanError, LeaseLost, StoreErr
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.opener import NOT_RECORDED, Opener, Way
 from dragoman.hub.running.agent_pool import AgentPool
-from dragoman.hub.running.running_session import Live
+from dragoman.hub.running.running_session import RunningSession
 from dragoman.process.freed_memory import FreedMemory
 from dragoman.session import events as e
 from dragoman.store.records import SessionRecord
@@ -28,7 +28,7 @@ logger = logging.getLogger("dragoman.hub")
 _STOPPED = "the turn was cancelled because the process that ran the session was stopped"
 
 
-class Lives:
+class RunningSessions:
     """The live sessions of one hub. `tell` is called with the id of a session that starts here, or
     fails to continue."""
 
@@ -41,33 +41,33 @@ class Lives:
     ) -> None:
         self._limits = limits
         self._freed_memory = FreedMemory()
-        self.running: dict[str, Live] = {}
+        self.by_id: dict[str, RunningSession] = {}
         self.failures: dict[str, DragomanError] = {}
         """Why a session that ran here no longer does, when the store did not take it."""
         self._opener = opener
         self._agents = agents
         self._tell = tell
         self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._beginning: set[asyncio.Task[Live]] = set()
+        self._beginning: set[asyncio.Task[RunningSession]] = set()
         self._detaching: dict[str, asyncio.Task[None]] = {}
         self._is_closed = False
 
     @property
     def has_leases(self) -> bool:
-        return bool(self.running or self._beginning or self._opener.to_recover)
+        return bool(self.by_id or self._beginning or self._opener.to_recover)
 
     # ── in ────────────────────────────────────────────────────────────────────────────────────
 
-    async def open(self, session_id: str, way: Way) -> Live:
+    async def open(self, session_id: str, way: Way) -> RunningSession:
         """A stored session; the one that runs here, if it does."""
         await self.until_free(session_id)
-        if (live := self.running.get(session_id)) is not None:
+        if (live := self.by_id.get(session_id)) is not None:
             return live
         return await self.begin(session_id, lambda: self._reopened(session_id, way))
 
-    async def _reopened(self, session_id: str, way: Way) -> Live:
+    async def _reopened(self, session_id: str, way: Way) -> RunningSession:
         """Someone here may have been quicker."""
-        live = self.running.get(session_id)
+        live = self.by_id.get(session_id)
         return live or await self._opener.reopen(session_id, way)
 
     def opening(self, session_id: str) -> asyncio.Lock:
@@ -81,13 +81,15 @@ class Lives:
         """One at a time for each session that an agent knows, with what is recorded of it here."""
         async with self.opening(f"{agent} {agent_session_id}"):
             # The store may not have yet what an agent calls those that run here.
-            for live in self.running.values():
+            for live in self.by_id.values():
                 if (live.record.agent, live.session.id) == (agent, agent_session_id):
                     yield live.record
                     return
             yield await self._opener.recorded(agent, agent_session_id)
 
-    async def begin(self, session_id: str, opened: Callable[[], Awaitable[Live]]) -> Live:
+    async def begin(
+        self, session_id: str, opened: Callable[[], Awaitable[RunningSession]]
+    ) -> RunningSession:
         """Have what is being opened run here; it is cancelled with its caller."""
         if self._is_closed:
             raise ConnectionClosed("the hub is closed")
@@ -96,12 +98,14 @@ class Lives:
         task.add_done_callback(self._beginning.discard)
         return await task
 
-    async def _begun(self, session_id: str, opened: Callable[[], Awaitable[Live]]) -> Live:
+    async def _begun(
+        self, session_id: str, opened: Callable[[], Awaitable[RunningSession]]
+    ) -> RunningSession:
         async with self.opening(session_id):
             return self._run(await opened())
 
-    def _run(self, live: Live) -> Live:
-        self.running[live.id] = live
+    def _run(self, live: RunningSession) -> RunningSession:
+        self.by_id[live.id] = live
         self.failures.pop(live.id, None)
         live.recording.on_failed = partial(self._failed, live)
         if (error := live.recording.error) is not None:
@@ -109,26 +113,28 @@ class Lives:
         self._tell(live.id)
         return live
 
-    def _failed(self, live: Live, error: DragomanError) -> None:
+    def _failed(self, live: RunningSession, error: DragomanError) -> None:
         """The store no longer takes the session's events: it must not continue unseen."""
         logger.error("session %s is no longer recorded: %s", live.id, error)
         self.failures[live.id] = error
         self._tell(live.id)
         self.detach(live, partial(_cut_off, live, error))
 
-    def beside(self, live: Live) -> list[Live]:
+    def beside(self, live: RunningSession) -> list[RunningSession]:
         """The other sessions of the same process."""
-        others = self.running.values()
-        return [each for each in others if each.running is live.running and each is not live]
+        others = self.by_id.values()
+        return [each for each in others if each.agent is live.agent and each is not live]
 
     # ── out ───────────────────────────────────────────────────────────────────────────────────
 
-    def detach(self, live: Live, settle: Callable[[], Awaitable[None]] | None = None) -> None:
+    def detach(
+        self, live: RunningSession, settle: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         """Stop running a session here, after `settle`; by default, its turn is cancelled. It is
         stored, and can be opened again anywhere. Nothing happens when that is under way, or has
         been done."""
-        if self.running.get(live.id) is live:
-            del self.running[live.id]
+        if self.by_id.get(live.id) is live:
+            del self.by_id[live.id]
             self.free_after(live.id, self._detach(live, settle or partial(_settle, live)))
 
     def free_after(self, session_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -151,19 +157,19 @@ class Lives:
         """Wait until a session that is being detached can be opened again."""
         await _finished(*(self._detaching[each] for each in self._detaching.keys() & {session_id}))
 
-    async def _detach(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
+    async def _detach(self, live: RunningSession, settle: Callable[[], Awaitable[None]]) -> None:
         try:
             await settle()
             with suppress(DragomanError):
-                await live.running.client.close_session(live.session.id)
+                await live.agent.client.close_session(live.session.id)
         finally:
             live.session.gate.forget()
             try:
-                await self._agents.leave(live.running)
+                await self._agents.leave(live.agent)
             finally:
                 await self._release(live)
 
-    async def _release(self, live: Live) -> None:
+    async def _release(self, live: RunningSession) -> None:
         error = live.recording.error
         if error is None or isinstance(error, LeaseLost):
             await self._opener.release(live.recording.lease)
@@ -176,8 +182,8 @@ class Lives:
         self._is_closed = True
         for beginning in self._beginning:
             beginning.cancel()
-        lives = list(self.running.values())
-        self.running.clear()
+        lives = list(self.by_id.values())
+        self.by_id.clear()
         try:
             await asyncio.gather(*map(_settle, lives))
             # What an agent holds up continues once that has ended.
@@ -190,7 +196,7 @@ class Lives:
             await asyncio.gather(*map(self._release, lives))
 
 
-async def _settle(live: Live) -> None:
+async def _settle(live: RunningSession) -> None:
     # When a turn ends in order, the next prompt is sent: those that wait are to wait here.
     if live.session.busy and not live.session.queued and not live.session.holds_back:
         live.session.log.record(e.Notice(_STOPPED, severity="warning", source="client"))
@@ -200,16 +206,16 @@ async def _settle(live: Live) -> None:
     await live.detach(ConnectionClosed("the process that ran the session was closed"))
 
 
-async def _cut_off(live: Live, error: DragomanError) -> None:
+async def _cut_off(live: RunningSession, error: DragomanError) -> None:
     """The agent is cancelled, and ended if it continues: it would work unseen, and maybe alongside
     the one that has the session now. Other sessions of the same process start it again."""
     await live.detach(error)
     if not await _has_stopped(live):
         logger.warning("the agent of session %s does not stop, and is killed", live.id)
-        await live.running.client.kill()
+        await live.agent.client.kill()
 
 
-async def _has_stopped(live: Live) -> bool:
+async def _has_stopped(live: RunningSession) -> bool:
     """Whether the agent has stopped working for a session whose turn was cancelled; one that
     continues is asked to close it, if it can."""
     if await live.session.has_stopped(live.limits.cancel_seconds):

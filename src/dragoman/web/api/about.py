@@ -33,7 +33,7 @@ async def readiness(server: Server) -> Readiness:
     checks = {
         "store": hub.store.away is not None,
         "outbox": hub.store.holds_undelivered,
-        "chores": bool(hub.chores.failing),
+        "chores": bool(hub.maintenance.failing),
     }
     failing = [name for name, fails in checks.items() if fails]
     if failing:

@@ -63,7 +63,7 @@ async def sessions(server: Server, name: str, query: AgentSessionsQuery) -> Agen
 
 async def import_session(server: Server, name: str, body: ImportBody) -> Summary:
     """One that is here already is not taken a second time."""
-    async with server.hub.lives.adopting(name, body.session_id) as known:
+    async with server.hub.running.adopting(name, body.session_id) as known:
         if known is not None:
             return await summary(server, known.id)
         cwd = await _cwd(server, name, body.session_id) if body.cwd is None else body.cwd

@@ -111,7 +111,7 @@ async def _capabilities(server: Server, chat_id: str) -> AgentCapabilities:
         live = await server.hub.open(chat_id)
     except (SessionOwned, SessionElsewhere):
         return AgentCapabilities()
-    return live.running.client.capabilities
+    return live.agent.client.capabilities
 
 
 # ── answers ───────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dragoman.hub.background_work import outages
+from dragoman.hub.maintenance import outages
 from dragoman.store.archive import exported
 from dragoman.store.base import events_of_types
 from dragoman.store.records import StoredEvent

@@ -163,7 +163,7 @@ async def upload(server: Server, query: UploadQuery, body: bytes, request: Reque
 async def frames(server: Server, session_id: str, query: FramesQuery) -> FrameList:
     await server.hub.record(session_id)
     live = server.hub.live.get(session_id)
-    tap = None if live is None else server.launcher.taps.get(live.running.client)
+    tap = None if live is None else server.launcher.taps.get(live.agent.client)
     if live is None or not isinstance(tap, Frames):
         return FrameList(frames=[], last=query.after, lost=False)
     kept = list(tap.of(live.session.id, query.after))[: query.limit]

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.errors import DragomanError, UnknownSession
 from dragoman.hub.cluster import commands as c
-from dragoman.hub.running.running_session import Live
+from dragoman.hub.running.running_session import RunningSession
 from dragoman.session.bounds import ROW
 from dragoman.session.content import Content
 from dragoman.session.state import (
@@ -125,7 +125,7 @@ async def _standing(server: Server, session_id: str) -> tuple[SessionRecord, Sta
     return record, at
 
 
-async def summary_of(server: Server, live: Live) -> Summary:
+async def summary_of(server: Server, live: RunningSession) -> Summary:
     """Of a session that was just opened: with what its agent said about it."""
     await live.recording.stored()
     return await summary(server, live.id)
@@ -248,10 +248,10 @@ def _stopped(state: SessionState) -> dict[str, str]:
     return {turn: reason for turn, reason in ended if reason not in (None, "end_turn")}
 
 
-def _running_agent(live: Live | None) -> RunningAgent | None:
+def _running_agent(live: RunningSession | None) -> RunningAgent | None:
     if live is None:
         return None
-    client = live.running.client
+    client = live.agent.client
     return RunningAgent(
         name=client.agent_info.title or client.agent_info.name,
         version=client.agent_info.version,

@@ -21,11 +21,11 @@ from dragoman.errors import CommandRefused, ConfigError, DragomanError
 from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.rule import Rule
 from dragoman.hub.assembly import new_hub
-from dragoman.hub.background_work import told_of_outages
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.host_service import Presence
 from dragoman.hub.hub import Hub
-from dragoman.hub.running.launcher import SettingsLauncher
+from dragoman.hub.maintenance import told_of_outages
+from dragoman.hub.running.settings_launcher import SettingsLauncher
 from dragoman.hub.stored.retention import in_words, keep_pruning
 from dragoman.process import descriptors
 from dragoman.session.events import PermissionRequested, TurnEnded

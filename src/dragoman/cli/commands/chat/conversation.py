@@ -39,10 +39,10 @@ from dragoman.client.sessions.config_options import option_of
 from dragoman.client.sessions.session import Session
 from dragoman.client.sessions.turn import Turn
 from dragoman.errors import CancelIgnored, CommandNotFound, DragomanError
-from dragoman.hub.background_work import told_of_outages
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.running.running_session import Live
+from dragoman.hub.maintenance import told_of_outages
+from dragoman.hub.running.running_session import RunningSession
 from dragoman.safe_text import sanitise, single_line
 from dragoman.session import events as e
 from dragoman.session.facts import Offer
@@ -82,7 +82,7 @@ class Conversation:
         self._questions: SessionQuestions | None = None
         self._following: asyncio.Task[None] | None = None
         self._hub: Hub | None = None
-        self._live: Live | None = None
+        self._live: RunningSession | None = None
         self._stands_there: set[str] = set()
         """Turns whose prompt was typed just above: it did not wait, nor come from elsewhere."""
         self._typed: set[str] = set()
@@ -160,7 +160,7 @@ class Conversation:
         self._enter(hub, live, meant.state)
         await configure(live.session, self._job)
 
-    def _enter(self, hub: Hub, live: Live, state: SessionState) -> None:
+    def _enter(self, hub: Hub, live: RunningSession, state: SessionState) -> None:
         """Show what happens in it from where the state is."""
         self._leave_session()
         self._live = live
@@ -253,7 +253,7 @@ class Conversation:
     # ── for commands ──────────────────────────────────────────────────────────────────────────
 
     @property
-    def live(self) -> Live:
+    def live(self) -> RunningSession:
         assert self._live is not None
         return self._live
 
@@ -263,7 +263,7 @@ class Conversation:
 
     @property
     def _client(self) -> Client:
-        return self.live.running.client
+        return self.live.agent.client
 
     @property
     def queued(self) -> list[Turn]:

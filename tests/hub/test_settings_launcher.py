@@ -15,7 +15,7 @@ from dragoman.agents.known import known_command
 from dragoman.agents.settings import Settings, parse_settings
 from dragoman.client.mcp import HttpServer, StdioServer
 from dragoman.errors import UnknownAgent, Unsupported
-from dragoman.hub.running.launcher import SettingsLauncher, run_in, started_in
+from dragoman.hub.running.settings_launcher import SettingsLauncher, run_in, started_in
 from dragoman.session.facts import Offer
 
 SETTINGS = """{

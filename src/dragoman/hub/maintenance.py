@@ -35,7 +35,7 @@ _AT_HAND_SECONDS = 30.0
 """For so long after its last use a session's newest events are kept in memory."""
 
 
-class Chores:
+class Maintenance:
     """The background tasks of a hub; one that fails is tried again and does not affect the
     others."""
 
@@ -109,7 +109,7 @@ class Chores:
             others = [(each, owner) for each, owner in owned if owner.id != ours]
             found = [each for each, owner in others if ended(owner)]
             for session_id in {*found, *self._silent(others), *self._opener.to_recover}:
-                opening = self._hub.lives.opening(session_id)
+                opening = self._hub.running.opening(session_id)
                 if not opening.locked():  # opening it here recovers it
                     async with opening:
                         await self._try(partial(self._recover, session_id))
@@ -135,7 +135,7 @@ class Chores:
     # ── leases ────────────────────────────────────────────────────────────────────────────────
 
     async def _renew_if_any(self) -> None:
-        if self._hub.lives.has_leases:
+        if self._hub.running.has_leases:
             await self.renew()
 
     async def renew(self) -> None:
@@ -159,9 +159,9 @@ class Chores:
         for live in list(self._hub.live.values()):
             if not live.idle:
                 continue
-            agent, unused = live.running.client.capabilities, now - live.used_at
+            agent, unused = live.agent.client.capabilities, now - live.used_at
             if unused >= after and (agent.load or agent.resume):
-                self._hub.lives.detach(live)
+                self._hub.running.detach(live)
             elif unused >= _AT_HAND_SECONDS:
                 live.recording.tail.forget()
         await self._agents.stop_idle(after)
