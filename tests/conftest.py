@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.bounded import bounded
 from support.own_time import run_in_own_time
-from support.warm import close_warm_command
+from support.warm_command import close_warm_command
 
 _TESTS = Path(__file__).parent
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.command import COMMAND, Dragoman
-from support.unread import fill, unread_fifo
+from support.unread_output import fill, unread_fifo
 
 SECONDS = 60
 

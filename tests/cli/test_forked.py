@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 from support.command import SECONDS, Done, Dragoman
-from support.warm import warm_command
+from support.warm_command import warm_command
 
 
 def started(dragoman: Dragoman, *words: str, agent: str | None = None, stdin: bytes = b"") -> Done:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.nasty import NASTY, is_safe
+from support.nasty_text import NASTY, is_safe
 
 from dragoman.cli.ask.form_input import as_typed, fields_of
 

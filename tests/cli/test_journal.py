@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import pytest
 from support.server_process import ServerProcess, server_process
-from support.unread import fill, unread_fifo
+from support.unread_output import fill, unread_fifo
 
 from dragoman.cli.server_log import Journal, Lines
 from dragoman.errors import InternalError, StoreFull

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from store.postgres.stores import opened
 from support.command import Dragoman
+from support.database_role import least_role
 from support.postgres import bare_database, empty_database
-from support.roles import least_role
 
 from dragoman.store.records import HostRecord
 

@@ -9,7 +9,7 @@ import time
 
 import msgspec
 import pytest
-from support.nasty import NASTY, is_safe
+from support.nasty_text import NASTY, is_safe
 
 from dragoman.cli.ask.asker import question
 from dragoman.cli.render.event_text import Asides, tool_output

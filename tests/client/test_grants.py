@@ -12,8 +12,8 @@ import pytest
 from support.clients import until
 from support.fake_terminals import FakeTerminals
 from support.peers import soon
+from support.permission_scene import ENDED, Scene, question, scene, selected
 from support.raw_agent import Json
-from support.scene import ENDED, Scene, question, scene, selected
 
 from dragoman import Policy, Rule
 from dragoman.host.workspace.reach import Reach

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from support.clients import opened, until
 from support.peers import soon
+from support.permission_scene import CANCELLED, OPTIONS, question, scene, selected
 from support.raw_agent import Json, RawAgent
-from support.scene import CANCELLED, OPTIONS, question, scene, selected
 
 from dragoman import Policy, Rule
 from dragoman.client.sessions.session import Session

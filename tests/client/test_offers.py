@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.clients import until
 from support.peers import soon
+from support.permission_scene import OPTIONS, Scene, question, scene, selected
 from support.raw_agent import Json
-from support.scene import OPTIONS, Scene, question, scene, selected
 
 from dragoman import Policy
 from dragoman.host.permissions.questions import PermissionRequest

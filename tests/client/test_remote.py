@@ -15,8 +15,8 @@ from support.clients import next_of, until
 from support.hubs import hub_with, seen_until, stored_events
 from support.peers import soon, tidy_loop
 from support.raw_agent import RawAgent
-from support.second_version import second_agent, state
 from support.server_process import free_port
+from support.v2_agent import second_agent, state
 
 from dragoman import Client, Session
 from dragoman.bridge.http_connections import HttpConnection, Mailbox

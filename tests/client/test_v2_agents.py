@@ -13,7 +13,7 @@ import pytest
 from support.clients import gathered, started
 from support.examples_of_sdks import python_example, typescript_example
 from support.peers import tidy_loop
-from support.second_version import Judge
+from support.v2_agent import Judge
 
 from dragoman import AgentCommand, Client
 from dragoman.session import events as e

@@ -8,7 +8,7 @@ from typing import Any
 
 from support.clients import gathered, started, until
 from support.raw_agent import RawAgent
-from support.second_version import Judge, second_agent, state
+from support.v2_agent import Judge, second_agent, state
 
 from dragoman import (
     Audio,

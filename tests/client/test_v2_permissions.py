@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.clients import opened
 from support.raw_agent import RawAgent
-from support.second_version import second_agent
+from support.v2_agent import second_agent
 
 from dragoman import Policy, Session
 from dragoman.session import events as e

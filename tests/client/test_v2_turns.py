@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.clients import gathered, kinds, opened, started, until
 from support.raw_agent import RawAgent, Refusal
-from support.second_version import second_agent, state
+from support.v2_agent import second_agent, state
 
 from dragoman import Client, Session, Timeouts
 from dragoman.client.capabilities import AgentInfo

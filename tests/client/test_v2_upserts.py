@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 from support.examples import EXAMPLES
-from support.second_version import updates
+from support.v2_agent import updates
 
 from dragoman.client.dialects.v2 import upserts
 from dragoman.client.dialects.v2.inbound import Serving

@@ -12,8 +12,8 @@ import pytest
 from support.clients import opened, until
 from support.fake_terminals import FakeTerminals
 from support.peers import soon
+from support.permission_scene import scene
 from support.raw_agent import RawAgent
-from support.scene import scene
 
 from dragoman import Policy, Rule
 from dragoman.errors import ResourceNotFound, Unsupported

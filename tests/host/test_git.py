@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from host.watching import OK, bench
-from support.scene import scene
+from support.permission_scene import scene
 
 from dragoman import Policy, Rule
 

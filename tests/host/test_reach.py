@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support.scene import question, scene, selected
+from support.permission_scene import question, scene, selected
 
 from dragoman import Policy, Rule
 from dragoman.host.claims.claim_reader import read_claim

@@ -14,8 +14,8 @@ from support.permission_requests import (
     RecordedRequest,
     recorded_claim,
 )
+from support.permission_scene import scene, selected
 from support.recordings import FOLDER
-from support.scene import scene, selected
 
 from dragoman.agents.extensions import quirks_for
 from dragoman.host.claims.claim_reader import diffs_in

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.permission_scene import Scene, scene
 from support.raw_agent import Json
-from support.scene import Scene, scene
 
 from dragoman import Policy, Rule
 from dragoman.host.workspace.files import MAX_BYTES

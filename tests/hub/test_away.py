@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from store.postgres.stores import until
-from support.cable import Cable, cable_to
+from support.database_cable import Cable, cable_to
 from support.hubs import TestLauncher, seen_until, stored_events
 from support.peers import soon
 from support.postgres import empty_database

@@ -10,7 +10,7 @@ from store.stores import begin, record
 from support.hubs import hub_with, seen_until, stored
 from support.peers import soon
 from support.raw_agent import Json, RawAgent, notification, text_block
-from support.second_version import second_agent
+from support.v2_agent import second_agent
 
 from dragoman.errors import DragomanError
 from dragoman.hub.cluster import commands as c

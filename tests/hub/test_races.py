@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from hub.test_recovery import abandon
-from hub.test_steering import two_windows
+from hub.test_two_windows import two_windows
 from support.clients import until
 from support.hubs import TestLauncher, hub_with, seen_until, stored
 from support.peers import SECONDS, soon

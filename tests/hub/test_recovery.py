@@ -13,10 +13,10 @@ import msgspec
 import pytest
 from store.stores import cut_short
 from support.clients import until
+from support.descriptor_shortage import no_descriptors
 from support.hosting import Place
 from support.hubs import TestLauncher, dead_process, hub_with, stored, stored_events
 from support.postgres import empty_database
-from support.shortage import no_descriptors
 
 from dragoman.errors import CommandRefused, DragomanError, SessionNotContinued, StoreFull
 from dragoman.hub.cluster import commands as c

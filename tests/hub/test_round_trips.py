@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from support.cable import Cable, cable_to
+from support.database_cable import Cable, cable_to
 from support.peers import soon
 from support.postgres import empty_database
 from support.serving import Served, also_served

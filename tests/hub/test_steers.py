@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hub.test_steering import two_windows
+from hub.test_two_windows import two_windows
 from support.clients import until
 from support.hubs import TestLauncher, hub_with, stored
 from support.peers import soon

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from hub.test_steering import two_windows
+from hub.test_two_windows import two_windows
 from support.clients import until
 from support.hubs import seen_until
 from support.peers import soon

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from support.warm import WarmProcess, warm_command
+from support.warm_command import WarmProcess, warm_command
 
 START_SECONDS = 120
 PROGRAMS = Path(__file__).parent / "programs" / "agents.py"

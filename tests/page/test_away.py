@@ -7,7 +7,7 @@ from pathlib import Path
 from page.browsing import browsed, new_session, person, prompt
 from page.site import served
 from playwright.async_api import expect
-from support.cable import cable_to
+from support.database_cable import cable_to
 from support.postgres import empty_database
 
 

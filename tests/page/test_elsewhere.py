@@ -12,8 +12,8 @@ from pathlib import Path
 from page.browsing import browsed, person, prompt
 from page.site import Site
 from playwright.async_api import expect
-from support.second_version import stoppable
 from support.serving import TOKEN, Served, also_served
+from support.v2_agent import stoppable
 
 from dragoman import Policy
 from dragoman.testing import ScriptedAgent

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from process.survivors import descendants, registered, started, survivors, survivors_after
-from process.test_trees import SECONDS, end_survivors, expect, host, left_of
+from process.test_nothing_left import SECONDS, end_survivors, expect, host, left_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment needs Linux")
 

@@ -10,8 +10,8 @@ import pytest
 from support.cost import Memory
 from support.hostile import ANSWERED, IGNORED, LONG, SETTLING
 from support.peers import connected, soon
-from support.relayed import Pair, by_process, in_memory
 from support.socket_server import by_websocket
+from support.transport_pairs import Pair, by_process, in_memory
 
 from dragoman.errors import FrameTooLarge, RemoteError
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support import official
+from support import official_schemas
 
 Definitions = Callable[..., dict[str, Any]]
 
@@ -14,4 +14,4 @@ Definitions = Callable[..., dict[str, Any]]
 @pytest.fixture(scope="session")
 def definitions() -> Definitions:
     """Gives the `$defs` of a version: `definitions("v1")`, `definitions("v1", stable=True)`."""
-    return official.definitions
+    return official_schemas.definitions

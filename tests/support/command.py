@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
-from support.warm import warm_command
+from support.warm_command import warm_command
 
 SECONDS = 120.0
 COMMAND = Path(sys.executable).parent / "dragoman"

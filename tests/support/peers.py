@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import msgspec
-from support.relayed import OtherSide, Pair, in_memory
+from support.transport_pairs import OtherSide, Pair, in_memory
 
 from dragoman.errors import MethodNotFound
 from dragoman.rpc import OnNotification, OnRequest, Peer, PeerLimits, Tap

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Literal, TypeAlias
 
 from support.raw_agent import Json, RawAgent, Refusal, text_block
-from support.second_version import CAPABILITIES
+from support.v2_agent import CAPABILITIES
 
 Way: TypeAlias = Literal["steering", "run", "pull", "prompt", "queue"]
 WAYS: tuple[Way, ...] = ("steering", "run", "pull", "prompt", "queue")

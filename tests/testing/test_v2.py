@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.clients import gathered, started, until
 from support.peers import tidy_loop
-from support.second_version import Judge, stoppable
+from support.v2_agent import Judge, stoppable
 
 from dragoman import Client, Policy, Session
 from dragoman.errors import InternalError, InvalidParams, MethodNotFound

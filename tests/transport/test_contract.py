@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from support.bridges import by_http
 from support.peers import settled, soon, tidy_loop
-from support.relayed import OtherSide, Pair, by_process, in_memory
 from support.socket_server import by_websocket
+from support.transport_pairs import OtherSide, Pair, by_process, in_memory
 
 from dragoman.errors import ConnectionClosed, ConnectionLost, FrameTooLarge
 from dragoman.rpc import Peer, PeerLimits

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.ai_sdk_judge import FOLDER, RELEASES, node, stream_of
 from support.demo import demo_session
-from support.judge import FOLDER, RELEASES, node, stream_of
 
 from dragoman import Session
 from dragoman.client.capabilities import AgentCapabilities

@@ -4,8 +4,8 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
+from support.ai_sdk_judge import Case, judge, stream_of
 from support.chunk_rules import wire
-from support.judge import Case, judge, stream_of
 
 from dragoman.ui_stream import chunks as k
 

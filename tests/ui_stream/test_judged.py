@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.ai_sdk_judge import RELEASES, Case, Verdict, judge, node, stream_of
 from support.chunk_rules import Told
-from support.judge import RELEASES, Case, Verdict, judge, node, stream_of
-from support.told_demo import SCENES, Performed, performed, retold
+from support.demo_chat import SCENES, Performed, performed, retold
 
 from dragoman.session import events as e
 from dragoman.ui_stream import messages

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 from hypothesis import given, settings
+from support.ai_sdk_judge import RELEASES, Case, judge
 from support.chunk_rules import Told
 from support.folding import any_events
-from support.judge import RELEASES, Case, judge
 
 from dragoman.session import events as e
 from dragoman.session.bounds import Limits

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
+from support.ai_sdk_judge import RELEASES, Case, judge, stream_of
 from support.chunk_rules import Told
 from support.folding import KINDS, any_events
-from support.judge import RELEASES, Case, judge, stream_of
 
 from dragoman.session import events as e
 from dragoman.session.content import Diff, TerminalItem, Text

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.ai_sdk_judge import RELEASES, Case, judge, stream_of
 from support.chunk_rules import Told, types_of, wire
-from support.judge import RELEASES, Case, judge, stream_of
 
 from dragoman.session import events as e
 from dragoman.session.content import Diff, Text

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from support.judge import RELEASES, Case, judge, stream_of
+from support.ai_sdk_judge import RELEASES, Case, judge, stream_of
 
 from dragoman.ui_stream import DONE, HEADERS, KEEP_ALIVE, encode
 from dragoman.ui_stream.chunks import Data, Finish, Start, TextDelta

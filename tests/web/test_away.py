@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from store.postgres.stores import until
-from support.cable import cable_to
+from support.database_cable import cable_to
 from support.peers import soon
 from support.postgres import empty_database, own_server
 from support.server_process import ServerProcess, free_port

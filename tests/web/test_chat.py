@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import httpx
 import pytest
+from support.ai_sdk_judge import FOLDER, node
 from support.clients import until
-from support.judge import FOLDER, node
 from support.serving import TOKEN, Served, served
 
 from dragoman import Policy

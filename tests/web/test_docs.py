@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-from support.judge import FOLDER, node
+from support.ai_sdk_judge import FOLDER, node
 from support.server_process import free_port
 
 ROOT = Path(__file__).parents[2]

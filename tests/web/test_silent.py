@@ -15,10 +15,10 @@ import pytest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from support.clients import until
+from support.descriptor_shortage import no_descriptors
 from support.raw_http import request
 from support.server_process import PreparedProcess, ServerProcess
 from support.serving import STREAM, TOKEN, client
-from support.shortage import no_descriptors
 
 from dragoman.web.routing.route import Route, Table
 from dragoman.web.server.connections import Connections

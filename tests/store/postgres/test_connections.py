@@ -17,10 +17,10 @@ import pytest
 from store.postgres.stores import opened
 from store.stores import batch, begin
 from support.clients import until
+from support.database_role import least_role
 from support.hosting import Place, hosting
 from support.peers import soon
 from support.postgres import empty_database
-from support.roles import least_role
 from support.server_process import free_port
 
 from dragoman.data_directory import home_id

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from store.postgres.stores import opened, until
 from store.stores import batch, begin
-from support.cable import cable_to
+from support.database_cable import cable_to
 from support.postgres import empty_database
 
 from dragoman.data_directory import home_id

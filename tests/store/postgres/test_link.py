@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from store.postgres.stores import until
-from support.cable import cable_to
+from support.database_cable import cable_to
 from support.postgres import empty_database
 
 from dragoman.errors import StoreAway

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from store.postgres.stores import alive, kept, opened, outboxes, until
 from store.stores import ME, YOU, acquire, batch, begin, body, record, whole
-from support.cable import Cable, cable_to
+from support.database_cable import Cable, cable_to
 from support.postgres import empty_database, own_server
 
 from dragoman.errors import LeaseLost, SessionOwned, StoreAway, StoreError

@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import psycopg
 import pytest
-from support.cable import cable_to
+from support.database_cable import cable_to
 from support.postgres import bare_database, empty_database, own_server
 
 from dragoman.errors import StoreAway, StoreError

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from store.postgres.stores import opened, outboxes, until
 from store.stores import YOU, batch, begin, body, whole
-from support.cable import cable_to
+from support.database_cable import cable_to
 from support.peers import SECONDS
 from support.postgres import empty_database
 

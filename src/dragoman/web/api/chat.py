@@ -27,7 +27,7 @@ from dragoman.ui_stream import ChatRequest, decode
 from dragoman.ui_stream.decoder import Answer, ElicitationReply
 from dragoman.ui_stream.encoder import allows
 from dragoman.ui_stream.message_history import History
-from dragoman.web.api import steering
+from dragoman.web.api import session_actions
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.placement import WantedPlace, begin
@@ -223,7 +223,7 @@ async def resume(server: Server, chat_id: str, query: ChatQuery) -> StreamedResp
 
 async def steer(server: Server, chat_id: str, body: PromptBody) -> SteerAnswer:
     """The stream of the turn tells it as a `data-acp-steer` part."""
-    return await steering.steer(server, chat_id, body)
+    return await session_actions.steer(server, chat_id, body)
 
 
 async def stop(server: Server, chat_id: str) -> Cancelled:

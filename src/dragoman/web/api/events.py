@@ -1,4 +1,4 @@
-"""Endpoints for events: pages of JSON, streams with a cursor, exports and search results."""
+"""Endpoints for events: pages of JSON, streams with a cursor, exports."""
 
 from __future__ import annotations
 
@@ -19,13 +19,7 @@ from dragoman.web.routing.route import EVENT_STREAM, JSON, JSON_LINES
 from dragoman.web.shapes.server_shapes import LARGEST_CURSOR
 from dragoman.web.shapes.session_shapes import (
     AllEventsQuery,
-    CostAmount,
-    CostList,
-    CostsQuery,
     EventsQuery,
-    Hits,
-    HitShape,
-    SearchQuery,
 )
 from dragoman.web.streams.sse import (
     HEADERS,
@@ -169,7 +163,7 @@ async def _live(
         yield gone_frame()  # nothing else ends the events of a session
 
 
-# ── archives and words ────────────────────────────────────────────────────────────────────────
+# ── archives ──────────────────────────────────────────────────────────────────────────────────
 
 
 async def export(server: Server, session_id: str) -> StreamedResponse:
@@ -189,30 +183,3 @@ async def _lines(server: Server, session_id: str) -> AsyncGenerator[bytes]:
             yield b"".join(lines)
             lines, size = [], 0
     yield b"".join(lines)
-
-
-async def search(server: Server, query: SearchQuery) -> Hits:
-    found = await server.hub.store.search(query.q, limit=query.limit)
-    titles: dict[str, str | None] = {}
-    for session_id in {hit.session_id for hit in found}:
-        record = await server.hub.store.session(session_id)
-        titles[session_id] = None if record is None else record.title
-    return Hits(
-        hits=[
-            HitShape(
-                session_id=hit.session_id,
-                title=titles[hit.session_id],
-                seq=hit.seq,
-                kind=hit.kind,
-                snippet=hit.snippet,
-            )
-            for hit in found
-        ]
-    )
-
-
-async def costs(server: Server, query: CostsQuery) -> CostList:
-    amounts = await server.costs.since(query.since)
-    return CostList(
-        costs=[CostAmount(amount=amounts[each], currency=each) for each in sorted(amounts)]
-    )

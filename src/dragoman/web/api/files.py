@@ -1,4 +1,4 @@
-"""Endpoints for files (mentions, changes, uploads), and for the frames of a session.
+"""Endpoints for files: mentions, changes, uploads.
 
 Within bounds, whatever the folder holds. No link is followed, so nothing outside is found, and no
 program is run: what a workspace configures is not to be trusted.
@@ -21,7 +21,6 @@ from dragoman.host.workspace.changes import MAX_CHANGES, Change
 from dragoman.host.workspace.diffs import MAX_WORK
 from dragoman.host.workspace.regular_file import open_regular
 from dragoman.hub.running.written_files import read_written, told_changes
-from dragoman.store.records import utc
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.shapes.session_shapes import (
@@ -31,13 +30,9 @@ from dragoman.web.shapes.session_shapes import (
     Files,
     FilesQuery,
     FoundFile,
-    FrameList,
-    FrameShape,
-    FramesQuery,
     Upload,
     UploadQuery,
 )
-from dragoman.web.streams.frame_ring import Frames
 
 _LARGEST_TEXT = 1024 * 1024
 _LARGEST_ANSWER = 8 * 1024 * 1024
@@ -147,7 +142,7 @@ def _text(data: bytes | None) -> str | None:
         return None
 
 
-# ── uploads and frames ────────────────────────────────────────────────────────────────────────
+# ── uploads ───────────────────────────────────────────────────────────────────────────────────
 
 
 async def upload(server: Server, query: UploadQuery, body: bytes, request: Request) -> Upload:
@@ -157,30 +152,6 @@ async def upload(server: Server, query: UploadQuery, body: bytes, request: Reque
     kept = await asyncio.to_thread(server.uploads.keep, body, query.name, kind)
     return Upload(
         uri=kept.path.as_uri(), name=kept.path.name, mime_type=kept.mime_type, size=kept.size
-    )
-
-
-async def frames(server: Server, session_id: str, query: FramesQuery) -> FrameList:
-    await server.hub.record(session_id)
-    live = server.hub.live.get(session_id)
-    tap = None if live is None else server.launcher.taps.get(live.agent.client)
-    if live is None or not isinstance(tap, Frames):
-        return FrameList(frames=[], last=query.after, lost=False)
-    kept = list(tap.of(live.session.id, query.after))[: query.limit]
-    return FrameList(
-        frames=[
-            FrameShape(
-                seq=frame.seq,
-                at=utc(frame.at),
-                direction=frame.direction,
-                size=frame.size,
-                text=frame.text,
-                cut=frame.cut,
-            )
-            for frame in kept
-        ],
-        last=kept[-1].seq if len(kept) == query.limit else tap.last,
-        lost=tap.lost(query.after),
     )
 
 

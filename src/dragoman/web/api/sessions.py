@@ -1,4 +1,4 @@
-"""Endpoints for sessions: list, create, read, change, fork and delete."""
+"""Endpoints for sessions: list, create, read, change, fork, delete; search and costs of all."""
 
 from __future__ import annotations
 
@@ -23,20 +23,26 @@ from dragoman.session.state import (
     UserEntry,
 )
 from dragoman.store.records import Owner, SessionFilter, SessionRecord, Standing
-from dragoman.web.api.about import Whereabouts, move_session
+from dragoman.web.api.hosts import Whereabouts, move_session
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.last_turn import Ended
 from dragoman.web.placement import WantedPlace, begin, folder
 from dragoman.web.shapes.server_shapes import MoveBody
 from dragoman.web.shapes.session_shapes import (
+    CostAmount,
+    CostList,
+    CostsQuery,
     DeleteQuery,
     Detail,
     DetailQuery,
     ForkBody,
+    Hits,
+    HitShape,
     ListQuery,
     NewSession,
     RunningAgent,
+    SearchQuery,
     SessionEdit,
     SessionPage,
     Summary,
@@ -321,3 +327,33 @@ async def fork(server: Server, session_id: str, body: ForkBody) -> Summary:
 async def move(server: Server, session_id: str, body: MoveBody) -> Summary:
     await move_session(server, session_id, body)
     return await summary(server, session_id)
+
+
+# ── over all of them ──────────────────────────────────────────────────────────────────────────
+
+
+async def search(server: Server, query: SearchQuery) -> Hits:
+    found = await server.hub.store.search(query.q, limit=query.limit)
+    titles: dict[str, str | None] = {}
+    for session_id in {hit.session_id for hit in found}:
+        record = await server.hub.store.session(session_id)
+        titles[session_id] = None if record is None else record.title
+    return Hits(
+        hits=[
+            HitShape(
+                session_id=hit.session_id,
+                title=titles[hit.session_id],
+                seq=hit.seq,
+                kind=hit.kind,
+                snippet=hit.snippet,
+            )
+            for hit in found
+        ]
+    )
+
+
+async def costs(server: Server, query: CostsQuery) -> CostList:
+    amounts = await server.costs.since(query.since)
+    return CostList(
+        costs=[CostAmount(amount=amounts[each], currency=each) for each in sorted(amounts)]
+    )

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.client.sessions.prompts import MAX_JSON_BYTES
-from dragoman.web.api import about, agents, chat, events, files, policies, sessions, steering
+from dragoman.web.api import (
+    agents,
+    chat,
+    events,
+    files,
+    frames,
+    health,
+    hosts,
+    policies,
+    session_actions,
+    sessions,
+)
 from dragoman.web.routing.route import ANY_TYPE, EVENT_STREAM, JSON, JSON_LINES, Route
 from dragoman.web.shapes import policy_shapes, server_shapes, session_shapes
 from dragoman.web.shapes.server_shapes import IdQuery
@@ -81,7 +92,7 @@ _SESSIONS = (
     Route(
         method="GET",
         path="/api/hosts",
-        handler=about.list_hosts,
+        handler=hosts.list_hosts,
         summary="List hosts, including those that are gone",
         answer=server_shapes.HostList,
     ),
@@ -91,7 +102,7 @@ _STEERING = (
     Route(
         method="POST",
         path=f"{_SESSION}/prompt",
-        handler=steering.prompt,
+        handler=session_actions.prompt,
         summary="Send a prompt; it is queued while a turn runs",
         body=session_shapes.PromptBody,
         body_limit=_PROMPT_LIMIT,
@@ -101,7 +112,7 @@ _STEERING = (
     Route(
         method="POST",
         path=f"{_SESSION}/steer",
-        handler=steering.steer,
+        handler=session_actions.steer,
         summary="Say something into the running turn, else it is the next prompt",
         body=session_shapes.PromptBody,
         body_limit=_PROMPT_LIMIT,
@@ -110,7 +121,7 @@ _STEERING = (
     Route(
         method="POST",
         path=f"{_SESSION}/cancel",
-        handler=steering.cancel,
+        handler=session_actions.cancel,
         summary="Stop the running turn, or one tool call or terminal",
         body=session_shapes.CancelBody,
         body_optional=True,
@@ -119,7 +130,7 @@ _STEERING = (
     Route(
         method="POST",
         path=f"{_SESSION}/mode",
-        handler=steering.set_mode,
+        handler=session_actions.set_mode,
         summary="Switch the mode",
         body=session_shapes.ModeBody,
         answer=session_shapes.Nothing,
@@ -127,7 +138,7 @@ _STEERING = (
     Route(
         method="POST",
         path=f"{_SESSION}/config",
-        handler=steering.set_config,
+        handler=session_actions.set_config,
         summary="Change a setting of the session",
         body=session_shapes.ConfigBody,
         answer=session_shapes.Nothing,
@@ -135,14 +146,14 @@ _STEERING = (
     Route(
         method="POST",
         path=f"{_SESSION}/close",
-        handler=steering.close,
+        handler=session_actions.close,
         summary="Close the session but keep its record",
         answer=session_shapes.Nothing,
     ),
     Route(
         method="POST",
         path=f"{_SESSION}/kill",
-        handler=steering.kill,
+        handler=session_actions.kill,
         summary="End the agent's work on the session, and its process if necessary",
         body=session_shapes.KillBody,
         body_optional=True,
@@ -151,7 +162,7 @@ _STEERING = (
     Route(
         method="POST",
         path=f"{_SESSION}/permissions/{{request_id}}",
-        handler=steering.answer_permission,
+        handler=session_actions.answer_permission,
         summary="Answer a permission request; the first answer counts",
         body=session_shapes.PermissionBody,
         answer=session_shapes.Nothing,
@@ -159,7 +170,7 @@ _STEERING = (
     Route(
         method="POST",
         path=f"{_SESSION}/elicitations/{{request_id}}",
-        handler=steering.answer_elicitation,
+        handler=session_actions.answer_elicitation,
         summary="Answer a form, or confirm an address to visit",
         body=session_shapes.ElicitationBody,
         answer=session_shapes.Nothing,
@@ -167,14 +178,14 @@ _STEERING = (
     Route(
         method="GET",
         path=f"{_SESSION}/queue",
-        handler=steering.list_queue,
+        handler=session_actions.list_queue,
         summary="List queued prompts",
         answer=session_shapes.Queue,
     ),
     Route(
         method="POST",
         path=f"{_SESSION}/queue",
-        handler=steering.change_queue,
+        handler=session_actions.change_queue,
         summary="Queue a prompt, or change a queued one",
         body=session_shapes.QueueBody,
         body_limit=_PROMPT_LIMIT,
@@ -183,7 +194,7 @@ _STEERING = (
     Route(
         method="DELETE",
         path=f"{_SESSION}/queue",
-        handler=steering.drop_queued,
+        handler=session_actions.drop_queued,
         summary="Drop a queued prompt",
         query=IdQuery,
         answer=session_shapes.Queue,
@@ -191,7 +202,7 @@ _STEERING = (
     Route(
         method="POST",
         path=f"{_SESSION}/revert",
-        handler=steering.revert,
+        handler=session_actions.revert,
         summary="Revert what was written",
         body=session_shapes.RevertBody,
         body_optional=True,
@@ -229,7 +240,7 @@ _READING = (
     Route(
         method="GET",
         path="/api/search",
-        handler=events.search,
+        handler=sessions.search,
         summary="Search all transcripts",
         query=session_shapes.SearchQuery,
         answer=session_shapes.Hits,
@@ -237,7 +248,7 @@ _READING = (
     Route(
         method="GET",
         path="/api/costs",
-        handler=events.costs,
+        handler=sessions.costs,
         summary="The costs that agents have reported since a given time",
         query=session_shapes.CostsQuery,
         answer=session_shapes.CostList,
@@ -264,7 +275,7 @@ _FILES = (
     Route(
         method="GET",
         path=f"{_SESSION}/frames",
-        handler=files.frames,
+        handler=frames.frames,
         summary="The last frames to and from the agent",
         query=session_shapes.FramesQuery,
         answer=session_shapes.FrameList,
@@ -455,14 +466,14 @@ _ABOUT = (
     Route(
         method="GET",
         path="/api/openapi.json",
-        handler=about.document,
+        handler=health.document,
         summary="The OpenAPI description of this API",
         answer=dict,
     ),
     Route(
         method="GET",
         path="/healthz",
-        handler=about.health,
+        handler=health.health,
         summary="Whether the server is running",
         answer=server_shapes.Health,
         public=True,
@@ -470,7 +481,7 @@ _ABOUT = (
     Route(
         method="GET",
         path="/readyz",
-        handler=about.readiness,
+        handler=health.readiness,
         summary="Whether the server is healthy; 503 names what is failing",
         answer=server_shapes.Readiness,
         public=True,

@@ -12,7 +12,7 @@ import pytest
 from support.clients import until
 from support.hubs import TestLauncher, hub_with, seen_until, stored
 from support.peers import SECONDS, soon
-from support.second_version import stoppable
+from support.v2_agent import stoppable
 
 from dragoman import Policy
 from dragoman.errors import CommandRefused, UnknownSession

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import pytest
 from support.server_process import ServerProcess, server_process
-from support.unread import fill, unread_fifo
+from support.unread_output import fill, unread_fifo
 
 from dragoman.agents.settings import load_settings
 from dragoman.errors import ConfigError

@@ -1,49 +1,21 @@
-"""Endpoints for the server, for the list of hosts, and for moving a session to another host."""
+"""Endpoints for hosts: the list of them, where a session is, and moving it to another."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from dragoman._version import __version__
 from dragoman.errors import UnknownHost
 from dragoman.hub.cluster.host_directory import HostDirectory, judged
 from dragoman.hub.cluster.owner import is_gone
 from dragoman.store.records import HostRecord, Owner, SessionRecord, utc
 from dragoman.web.context import Server
-from dragoman.web.failures import RequestFailed
 from dragoman.web.placement import plain
 from dragoman.web.shapes.server_shapes import (
-    Health,
     HostList,
     HostShape,
     MoveBody,
-    Readiness,
     SessionHost,
 )
-
-
-async def health(server: Server) -> Health:
-    return Health(version=__version__)
-
-
-async def readiness(server: Server) -> Readiness:
-    """Raises Failure with the names of what is not well, and no more: anyone may ask."""
-    hub = server.hub
-    checks = {
-        "store": hub.store.away is not None,
-        "outbox": hub.store.holds_undelivered,
-        "chores": bool(hub.maintenance.failing),
-    }
-    failing = [name for name, fails in checks.items() if fails]
-    if failing:
-        sentence = f"failing: {', '.join(failing)} (see the log)"
-        raise RequestFailed(503, "not_ready", sentence, {"failing": failing})
-    return Readiness()
-
-
-async def document(server: Server) -> dict[str, Any]:
-    return server.document
 
 
 async def list_hosts(server: Server) -> HostList:

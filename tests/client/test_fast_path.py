@@ -18,8 +18,8 @@ from support.examples import EXAMPLES
 from support.frames import mutated
 from support.raw_agent import RawAgent
 from support.samples import updates
-from support.second_version import second_agent
-from support.second_version import updates as second_updates
+from support.v2_agent import second_agent
+from support.v2_agent import updates as second_updates
 
 from dragoman.client.dialects.v1 import wire_format as format1
 from dragoman.client.dialects.v1.inbound import Serving as First

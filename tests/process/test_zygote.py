@@ -20,7 +20,7 @@ from typing import NoReturn
 import pytest
 from process.running import ENV, gone, output_of, parent, running
 from process.survivors import exists
-from support.shortage import limited
+from support.descriptor_shortage import limited
 
 from dragoman.errors import StartError
 from dragoman.process import contained, helper_watch, inherited_limits, zygote_client

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from support.clients import until
-from support.second_version import stoppable
 from support.serving import Served, served
+from support.v2_agent import stoppable
 
 from dragoman import Policy
 from dragoman.host.workspace.changes import Change

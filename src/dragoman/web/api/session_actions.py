@@ -1,4 +1,5 @@
-"""Endpoints that steer a session, with commands to the process that runs it."""
+"""Endpoints that ask something of one session: prompts, answers, settings, its queue, its end.
+Each sends a command to the process that runs it."""
 
 from __future__ import annotations
 

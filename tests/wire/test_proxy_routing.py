@@ -1,4 +1,4 @@
-"""Who is sent what in a chain, message by message; any order of them is in `test_chain_storms`."""
+"""Who is sent what in a chain, message by message; any order: `test_proxy_routing_storms`."""
 
 from __future__ import annotations
 

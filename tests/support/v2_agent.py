@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 from msgspec import UNSET, UnsetType
 from msgspec.structs import fields
-from support.official import definitions
+from support.official_schemas import definitions
 from support.raw_agent import Answer, Json, RawAgent
 
 from dragoman.schema import Model, v2
