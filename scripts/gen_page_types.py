@@ -37,7 +37,7 @@ WIDTH = 100
 Struct = type[msgspec.Struct]
 
 MODULES = {"content": content, "facts": facts, "events": events, "state": state}
-FILES = (*MODULES, "answers")
+FILES = (*MODULES, "responses")
 """The files of types, each importing only from those before it."""
 
 # What the HTTP API answers and the page reads, and the words in it.
@@ -83,7 +83,7 @@ def files() -> dict[str, str]:
     """The text of every generated file, by its name."""
     return {
         **{f"{name}.ts": _headed(f"session/{name}.py", _types(name)) for name in MODULES},
-        "answers.ts": _headed("web/shapes", _types("answers")),
+        "responses.ts": _headed("web/shapes", _types("responses")),
         "characters.ts": _headed("safe_text.py", _characters()),
         "limits.ts": _headed("session/bounds.py and cli/render", _limits()),
         "permission_words.ts": _headed("session/permission_options.py", _permission_words()),
@@ -121,7 +121,7 @@ def _from_agent() -> frozenset[str]:
 
 
 def _structs(module: str) -> list[Struct]:
-    if module == "answers":
+    if module == "responses":
         return list(ANSWERS)
     found = vars(MODULES[module]).values()
     return [
@@ -137,7 +137,7 @@ def _structs(module: str) -> list[Struct]:
 @cache
 def _aliases(module: str) -> dict[str, Any]:
     """The unions that have a name, where it is defined and not imported."""
-    if module == "answers":
+    if module == "responses":
         return ANSWER_WORDS
     earlier = FILES[: FILES.index(module)]
     known = {name for other in earlier for name in _aliases(other)}

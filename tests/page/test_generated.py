@@ -48,7 +48,7 @@ def test_the_generated_files_are_fresh() -> None:
         ("characters.ts", "[0x1fffe, 0x1ffff], ", ""),
         ("permission_words.ts", "'Allow once'", "'Sure'"),
         ("limits.ts", "tail: 1_048_576", "tail: 1024"),
-        ("answers.ts", "lastEnding: Ending | null", "lastEnding: string"),
+        ("responses.ts", "lastEnding: Ending | null", "lastEnding: string"),
     ],
 )
 def test_a_drift_is_reported_and_mended(copied: Path, name: str, now: str, drifted: str) -> None:

@@ -34,9 +34,9 @@ from dragoman.hub.running.event_recorder import EventRecorder
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.stored.stored_sessions import state_to_go_on, status_of
 from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.session.output_quota import OutputLimits, OutputQuota
 from dragoman.session.reduce import reduce
 from dragoman.session.state import ENDED, FORKED, SessionState, loose_ends
-from dragoman.session.terminals import OutputLimits, OutputQuota
 from dragoman.store.base import LEASE_SECONDS, Store
 from dragoman.store.records import (
     Batch,

@@ -16,7 +16,6 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.session import events as e
-from dragoman.session import terminals
 from dragoman.session.bounds import (
     ID,
     LIMITS,
@@ -50,7 +49,7 @@ from dragoman.session.state import (
     UserEntry,
     ending_of,
 )
-from dragoman.session.steps import prompt_queue, subagents
+from dragoman.session.steps import prompt_queue, subagents, terminals
 from dragoman.session.thread import (
     LAST_PROMPT,
     LAST_USER,

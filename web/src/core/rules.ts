@@ -1,6 +1,6 @@
 // Permission rules, and the reasons of decisions, in words.
 
-import type { RuleFields as Rule, Verdict } from './generated/answers'
+import type { RuleFields as Rule, Verdict } from './generated/responses'
 import type { Decision } from './generated/facts'
 import { baseName, moment, table } from './format'
 import { shellWords } from './safe_text'

@@ -4,7 +4,7 @@
 import type {
   Accepted, AddedRule, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape,
   ListedAgent, ProjectRuleList, Question, RuleList, SignIns, SteerAnswer, Summary, Upload, Verdict,
-} from '../core/generated/answers'
+} from '../core/generated/responses'
 import type { Json } from '../core/generated/content'
 import type { Event } from '../core/generated/events'
 import { token } from './token'
@@ -13,7 +13,7 @@ export type {
   Accepted, AgentSessionShape, CostAmount as Amount, DoctorReport, FileChange, FileChanges, FrameShape as RawFrame,
   HitShape as SearchHit, ListedAgent as AgentInfo, ProjectRule, ProjectRuleList, Question as AgentQuestion, RuleShape as Policy, SignIn as SignInMethod,
   SignIns, Status, Summary, Upload, Verdict,
-} from '../core/generated/answers'
+} from '../core/generated/responses'
 
 export class ApiError extends Error {
   constructor(

@@ -38,8 +38,8 @@ from dragoman.session.bounds import LIMITS, fitted
 from dragoman.session.content import Content, Text
 from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import ConfigOption, PermissionOption, SteerWay, TokenUsage
+from dragoman.session.output_quota import OutputQuota
 from dragoman.session.state import SessionState
-from dragoman.session.terminals import OutputQuota
 from dragoman.wire.fast_path import Usual
 
 T = TypeVar("T")

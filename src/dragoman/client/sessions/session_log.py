@@ -18,10 +18,10 @@ from dragoman.client.sessions.config_options import with_own
 from dragoman.client.sessions.turn import Turn
 from dragoman.host.terminals.provider import is_terminal_id
 from dragoman.session import events as e
+from dragoman.session.output_quota import OutputQuota
 from dragoman.session.reduce import fold
 from dragoman.session.retelling import Retelling, Told
 from dragoman.session.state import SessionState
-from dragoman.session.terminals import OutputQuota
 from dragoman.stream import Stream
 
 logger = logging.getLogger("dragoman.client")

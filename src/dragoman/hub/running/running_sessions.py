@@ -18,8 +18,8 @@ from dragoman.errors import ConnectionClosed, DragomanError, LeaseLost, StoreErr
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.opener import NOT_RECORDED, Opener, Way
 from dragoman.hub.running.agent_pool import AgentPool
+from dragoman.hub.running.freed_memory import FreedMemory
 from dragoman.hub.running.running_session import RunningSession
-from dragoman.process.freed_memory import FreedMemory
 from dragoman.session import events as e
 from dragoman.store.records import SessionRecord
 

@@ -1,1 +1,2 @@
-"""Steps of the fold for one thing each: `reduce` says which event leads to which."""
+"""Steps of the fold for one part of the state each; `reduce` has the others, and says which event
+leads to which."""

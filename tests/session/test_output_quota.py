@@ -5,9 +5,9 @@ from __future__ import annotations
 from support.cost import Memory
 
 from dragoman.session import events as e
+from dragoman.session.output_quota import OutputLimits, OutputQuota
 from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
-from dragoman.session.terminals import OutputLimits, OutputQuota
 
 MIB = 1024 * 1024
 LIMITS = OutputLimits(terminal=2 * MIB, session=3 * MIB)

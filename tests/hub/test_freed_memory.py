@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only glibc keep
 # A process of its own: what another test has left free here would be used first.
 PROGRAM = """
 from pathlib import Path
-from dragoman.process.freed_memory import FreedMemory
+from dragoman.hub.running.freed_memory import FreedMemory
 
 MIB = 1 << 20
 
