@@ -1,2 +1,1 @@
-"""Steps of the fold for one part of the state each; `reduce` has the others, and says which event
-leads to which."""
+"""Steps of the fold for one part of the state each; `reduce` has the rest, and the table of all."""

@@ -1,5 +1,7 @@
 """Endpoints that ask something of one session: prompts, answers, settings, its queue, its end.
-Each sends a command to the process that runs it."""
+
+Each sends a command to the process that runs it.
+"""
 
 from __future__ import annotations
 
