@@ -26,7 +26,7 @@ NOTICE = "Generated from the source by `scripts/gen_reference.py`."
 GROUPS = {
     "Connect to an agent": (
         "Client AgentCommand RemoteAgent Transport HostCapabilities SessionOptions Timeouts Quirks "
-        "Offer Tap AgentInfo AgentCapabilities AuthMethod SessionInfo run_prompt"
+        "Offer SystemPrompt Tap AgentInfo AgentCapabilities AuthMethod SessionInfo run_prompt"
     ),
     "Sessions and turns": "Session Turn Steer Stream PromptInput Change",
     "Content": (

@@ -156,6 +156,7 @@ if TYPE_CHECKING:
         PermissionOption,
         PlanStep,
         SubagentState,
+        SystemPrompt,
         TokenUsage,
         TurnTerms,
     )
@@ -315,6 +316,7 @@ __all__ = [
     "Stream",
     "Subagent",
     "SubagentState",
+    "SystemPrompt",
     "Tap",
     "Terminal",
     "TerminalCommand",
@@ -400,7 +402,8 @@ _NAMES = {
     "session.events": "Event",
     "session.facts": (
         "BackgroundWork Command ConfigChoice ConfigOption ContextUsage Cost Decision Mode Modes "
-        "Offer PermissionOffer PermissionOption PlanStep SubagentState TokenUsage TurnTerms"
+        "Offer PermissionOffer PermissionOption PlanStep SubagentState SystemPrompt TokenUsage "
+        "TurnTerms"
     ),
     "session.state": (
         "AgentEntry AnyEntry CompactionEntry Entry ErrorEntry NoticeEntry PeerMessageEntry "

@@ -25,7 +25,7 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.session import events as e
-from dragoman.session.facts import Mode, Modes
+from dragoman.session.facts import Mode, Modes, SystemPrompt
 from dragoman.session.state import AgentEntry, ResetEntry, UserEntry
 
 MODES = {
@@ -131,6 +131,37 @@ async def test_every_way_to_open_takes_the_same_keywords(
     assert params["systemPrompt"] == {"mode": "append", "content": [text_block("Be brief.")]}
     assert params["_meta"] == {"x": 1}
     assert params.get("sessionId") == (ids[0] if ids else None)
+
+
+async def test_a_system_prompt_takes_the_place_of_the_agents_own_where_it_accepts_that(
+    tmp_path: Path,
+) -> None:
+    instead = SystemPrompt("Be brief.", mode="override")
+    only_added: dict[str, Any] = {"sessionCapabilities": {"systemPrompt": {}}}
+    both: dict[str, Any] = {"sessionCapabilities": {"systemPrompt": {"mode": {"override": {}}}}}
+    for capabilities, accepts in ((only_added, False), (both, True)):
+        agent = RawAgent(capabilities)
+        async with started(agent) as client:
+            assert client.capabilities.system_prompt
+            assert client.capabilities.system_prompt_override == accepts
+            session = await client.new_session(tmp_path, system_prompt=instead)
+            notes = [entry.text for entry in session.state.entries]
+        (params,) = agent.sent("session/new")
+        if accepts:
+            told = {"mode": "override", "content": [text_block("Be brief.")]}
+            assert (params["systemPrompt"], notes) == (told, [])
+        else:
+            assert "systemPrompt" not in params
+            assert "in the place of its own" in notes[0]
+
+
+@pytest.mark.parametrize("text", ["", " \n", "a\0b", "\udc80", "x" * (64 * 1024 + 1)])
+async def test_a_text_that_cannot_be_a_system_prompt_is_refused(tmp_path: Path, text: str) -> None:
+    agent = RawAgent()
+    async with started(agent) as client:
+        with pytest.raises(ValueError, match="the system prompt "):
+            await client.new_session(tmp_path, system_prompt=text)
+    assert agent.sent("session/new") == []
 
 
 async def test_what_the_agent_cannot_take_is_left_out_and_said(tmp_path: Path) -> None:

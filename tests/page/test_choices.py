@@ -248,3 +248,19 @@ async def test_a_failure_in_a_dialog_is_over_with_it(tmp_path: Path) -> None:
         await toast.wait_for()
         await page.keyboard.press("Escape")
         await expect(toast).to_have_count(0)
+
+
+async def test_a_session_is_begun_with_a_system_prompt_and_shows_it(tmp_path: Path) -> None:
+    async with meeting(tmp_path, "instructed") as page:
+        await page.get_by_role("button", name="New session", exact=True).first.click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_text("More options").click()
+        await dialog.get_by_label("System prompt").fill("Be brief.\nAlways.")
+        await dialog.get_by_label("Instead of the agent’s own instructions").check()
+        await dialog.get_by_role("button", name="Start", exact=True).click()
+        await expect(dialog).to_have_count(0)
+        await prompt(page, "What were you told?")
+        await expect(page.locator(".said.agent")).to_contain_text("override: Be brief.")
+        await page.get_by_role("tab", name="Info").click()
+        await expect(page.locator(".info dl")).to_contain_text("System prompt (override)")
+        await expect(page.locator(".info dl")).to_contain_text("Always.")

@@ -8,15 +8,18 @@ import stat
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from store.stores import batch, begin, fill, on_disk, record, whole
 
-from dragoman.errors import StoreCorrupt, StoreError
+from dragoman.errors import StoreAway, StoreCorrupt, StoreError
+from dragoman.session.facts import SystemPrompt
 from dragoman.store.mirror_lines import header_line
 from dragoman.store.open import open_store
+from dragoman.store.records import SessionChange
 from dragoman.store.sqlite import database, sessions, tables
 from dragoman.store.sqlite.database import Database
 
@@ -248,3 +251,38 @@ async def test_a_deletion_that_was_cut_short_goes_on_at_the_next_start(tmp_path:
     assert db.rows("SELECT count(*) FROM events") == [(5,)]
     assert db.rows("SELECT count(*) FROM session_leases") == [(1,)]
     db.close()
+
+
+# The column was the last step for a while.
+BEFORE_PROMPTS = 8
+
+
+async def test_a_process_of_before_is_waited_for_when_sessions_get_system_prompts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dragoman.db").touch(mode=0o600)
+    with closing(Database(str(tmp_path / "dragoman.db"))) as db:
+        with monkeypatch.context() as before:
+            before.setattr(tables, "STEPS", tables.STEPS[:BEFORE_PROMPTS])
+            tables.migrate(db)
+        db.run("INSERT INTO hosts VALUES ('h', NULL, x'', 0, ?)", (2e9,))
+        with pytest.raises(StoreAway, match="another process is using it"):
+            await open_store(tmp_path)
+        db.run("DELETE FROM hosts")
+    async with on_disk(tmp_path) as store:
+        await store.create_session(record())
+        told = SystemPrompt("Be brief.")
+        await store.change_session("s", SessionChange(system_prompt=told))
+        assert await store.session("s") == record(system_prompt=told)
+
+
+async def test_a_store_that_a_later_version_has_taken_over_is_not_written_to(
+    tmp_path: Path,
+) -> None:
+    async with on_disk(tmp_path) as store:
+        await store.create_session(record())
+        with closing(Database(str(tmp_path / "dragoman.db"))) as db:
+            db.run(f"PRAGMA user_version = {len(tables.STEPS) + 1}")
+        with pytest.raises(StoreError, match="by a later version of Dragoman"):
+            await store.change_session("s", SessionChange(title="too late"))
+        assert (await store.session("s")) == record()

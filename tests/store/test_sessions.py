@@ -19,7 +19,7 @@ from store.stores import (
 )
 
 from dragoman.errors import NameTaken, SessionOwned, StoreError, UnknownSession
-from dragoman.session.facts import Offer
+from dragoman.session.facts import Offer, SystemPrompt
 from dragoman.store.records import Kin, Said, SessionChange, SessionFilter, SessionRecord, Snapshot
 
 FULL = SessionRecord(
@@ -37,6 +37,7 @@ FULL = SessionRecord(
     parent="s0",
     additional_directories=["/a", '/ü "quoted"'],
     offer=Offer(terminals=False),
+    system_prompt=SystemPrompt('Be "brief".\nThen stop.', "override"),
 )
 
 

@@ -18,7 +18,7 @@ from dragoman.hub.cluster.owner import is_gone, started, this_process
 from dragoman.hub.hub import Hub
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.session import events as e
-from dragoman.session.facts import Offer
+from dragoman.session.facts import Offer, SystemPrompt
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.records import Owner, StoredEvent
@@ -37,6 +37,8 @@ class TestLauncher:
         self, agents: Mapping[str, Agent], *, own: set[str] | None = None, **options: Any
     ) -> None:
         self.started: list[str] = []
+        self.prompts: dict[str | None, SystemPrompt] = {}
+        """By agent, what the settings would say."""
         self._agents = agents
         self._own = own or set()
         self._options = options
@@ -56,6 +58,9 @@ class TestLauncher:
 
     def mcp_servers(self) -> list[McpServer]:
         return []
+
+    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
+        return self.prompts.get(agent)
 
 
 @asynccontextmanager

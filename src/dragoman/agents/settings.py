@@ -1,22 +1,19 @@
-"""Reads and changes `settings.json`: its keys, and the user's agents and MCP servers.
+"""Reads `settings.json`: its keys, and the user's agents and MCP servers.
 
 Strict JSON. Whatever is wrong is one ConfigError that names the file, the key and what should be
 there.
-
-The order of what is there stays. A file that is not sound is left alone, with the usual error.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from dragoman.agents.extensions import Quirks
 from dragoman.agents.known import known_command, known_names
@@ -24,7 +21,7 @@ from dragoman.data_directory import settings_file
 from dragoman.errors import ConfigError, UnknownAgent
 from dragoman.host.rules.policy_file import read_strict_json
 from dragoman.host.workspace.regular_file import read_regular
-from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.session.facts import EVERYTHING, MOST_SYSTEM_PROMPT, Offer, SystemPrompt
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_header_value
 from dragoman.transport.transport import Side
@@ -37,6 +34,11 @@ TOP_KEYS: Keys = {
     "agent_servers": ("object", "your agents, by name; the first one is the default"),
     "mcp_servers": ("list", "MCP servers that are passed on to every session"),
     "retention": ("object", "how long sessions are kept; without it, forever"),
+    "system_prompt": (
+        "string or object",
+        "the system prompt of new sessions of every agent: a text that is added to the agent's own "
+        "instructions. An agent that accepts none works without it, and the session says so",
+    ),
     "enter": (
         '`"queue"` or `"steer"`',
         "what Enter does in `chat` while a turn runs: queue a prompt (the default), or say it into "
@@ -80,6 +82,11 @@ AGENT_KEYS: Keys = {
         "object of booleans",
         "`files` and `terminals`: set one to `false` to withhold it from the agent",
     ),
+    "system_prompt": (
+        "string, object or null",
+        "the same for new sessions of this agent, instead of the one for every agent; `null` for "
+        "none",
+    ),
     "proxies": ("list", "ACP proxies between you and the agent, the nearest to you first"),
     "quirks": ("object", "workarounds for agents that deviate from the protocol"),
 }
@@ -101,6 +108,19 @@ PROXY_KEYS: Keys = {
 OFFER_KEYS: Keys = {
     "files": ("boolean", "whether the agent may ask Dragoman for files; default `true`"),
     "terminals": ("boolean", "whether the agent may ask Dragoman to run commands; default `true`"),
+}
+
+SYSTEM_PROMPT_KEYS: Keys = {
+    "text": ("string", "the text, of at most 64 KiB"),
+    "file": (
+        "string",
+        "a file with the text, instead of `text`; a relative path starts at the folder of the "
+        "settings file, a leading `~` is your home directory",
+    ),
+    "mode": (
+        '`"append"` or `"override"`',
+        "whether it is added to the agent's own instructions, the default, or takes their place",
+    ),
 }
 
 QUIRKS_KEYS: Keys = {
@@ -207,6 +227,8 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
     proxies: tuple[ProxyTarget, ...] = ()
     """The proxies between us and the agent, the nearest to us first."""
     offer: Offer = EVERYTHING
+    system_prompt: SystemPrompt | UnsetType | None = UNSET
+    """That of its new sessions; if it is not set, that of the settings for all agents counts."""
 
     @property
     def target(self) -> AgentCommand | RemoteAgent:
@@ -248,6 +270,8 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     agents: dict[str, AgentSettings] = {}
     mcp_servers: tuple[NamedServer, ...] = ()
     retention: Retention = Retention()
+    system_prompt: SystemPrompt | None = None
+    """That of new sessions of agents which have none of their own here."""
     enter: Literal["queue", "steer"] = "queue"
 
 
@@ -294,8 +318,35 @@ class _Reader:
                 for index, value in enumerate(self._list(top.get("mcp_servers", []), "mcp_servers"))
             ),
             retention=self._retention(top.get("retention", {})),
+            system_prompt=self._system_prompt(top.get("system_prompt"), "system_prompt"),
             enter=self._enter(top.get("enter", "queue")),
         )
+
+    def _system_prompt(self, value: Any, place: str) -> SystemPrompt | None:
+        if value is None:
+            return None
+        entry, where = {"text": value}, place
+        if not isinstance(value, str):
+            entry = self._object(value, place, SYSTEM_PROMPT_KEYS)
+            where = f"{place}.{'file' if 'file' in entry else 'text'}"
+        if ("text" in entry) == ("file" in entry):
+            self._fail(place, "either a text (a string) or a file (a string)")
+        if (mode := entry.get("mode", "append")) not in ("append", "override"):
+            self._fail(f"{place}.mode", 'either "append" or "override"')
+        text = self._content(entry["file"], where) if "file" in entry else entry["text"]
+        try:
+            return SystemPrompt(self._string(text, where), mode)
+        except ValueError as error:
+            return self._fail(where, f"a text, but {error}")
+
+    def _content(self, value: Any, place: str) -> str:
+        """Of a file that the settings name."""
+        path = Path(self._file).parent / os.path.expanduser(self._word(value, place))
+        try:
+            return read_regular(path, MOST_SYSTEM_PROMPT, links=True).decode()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not UTF-8 text"
+            return self._fail(place, f"a readable file, not {path} ({reason})")
 
     def _enter(self, value: Any) -> Literal["queue", "steer"]:
         match value:
@@ -338,6 +389,9 @@ class _Reader:
             process=self._process(entry.get("process", "shared"), f"{place}.process"),
             protocol=self._protocol(entry.get("protocol", 1), f"{place}.protocol"),
             offer=self._offer(entry.get("offer", {}), f"{place}.offer"),
+            system_prompt=self._system_prompt(entry["system_prompt"], f"{place}.system_prompt")
+            if "system_prompt" in entry
+            else UNSET,
             proxies=tuple(
                 self._proxy(value, f"{place}.proxies[{index}]")
                 for index, value in enumerate(
@@ -528,62 +582,6 @@ def _kind(value: object) -> str:
             return "a list"
 
 
-_INDENT = re.compile(r"\n([ \t]+)\S")
-
-
-def set_agent(path: Path, name: str, entry: Mapping[str, Any]) -> None:
-    """Add an agent behind the others, or replace it in its place. Raises ConfigError, OSError."""
-    text = _text(path)
-    document = _document(text, path)
-    document.setdefault("agent_servers", {})[name] = dict(entry)
-    _write(path, _rendered(document, text))
-
-
-def drop_agent(path: Path, name: str) -> None:
-    """Take an agent out, if it is there. Raises ConfigError, OSError."""
-    text = _text(path)
-    document = _document(text, path)
-    document.get("agent_servers", {}).pop(name, None)
-    _write(path, _rendered(document, text))
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_regular(path, MAX_SETTINGS_BYTES, links=True).decode()
-    except FileNotFoundError:
-        return "{}"
-
-
-def _document(text: str, path: Path) -> dict[str, Any]:
-    parse_settings(text, str(path))
-    return json.loads(text)
-
-
-def _rendered(document: dict[str, Any], before: str) -> str:
-    """With the indentation the file had."""
-    found = _INDENT.search(before)
-    indent = found[1] if found else "  "
-    return json.dumps(document, indent=indent, ensure_ascii=False) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    """In one step; a link stays a link, and the file keeps its mode. It may hold keys: 0600."""
-    real = Path(os.path.realpath(path))
-    real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
-    temporary = real.with_name(f".{real.name}.{os.getpid()}.new")
-    try:
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text)
-            file.flush()
-            os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
-        temporary.replace(real)
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-
-
 def agent_named(name: str, settings: Settings, file: str = "") -> AgentSettings:
     """That of the settings, else the known one. Raises UnknownAgent, with the settings `file`."""
     if name in settings.agents:
@@ -592,3 +590,9 @@ def agent_named(name: str, settings: Settings, file: str = "") -> AgentSettings:
         names = dict.fromkeys((*settings.agents, *known_names()))
         raise UnknownAgent(name, tuple(names), file)
     return AgentSettings(name=name, command=known_command(name))
+
+
+def system_prompt_of(settings: Settings, agent: str | None) -> SystemPrompt | None:
+    """The one for new sessions of an agent, by the settings; with None, the one for all agents."""
+    own = UNSET if agent not in settings.agents else settings.agents[agent].system_prompt
+    return settings.system_prompt if own is UNSET else own

@@ -99,6 +99,7 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     )
     add_settings_option(agent.add_argument)
     _add_workspace_options(agent.add_argument)
+    _add_system_prompt_options(agent)
     add_permission_options(parser, "this run").add_argument(
         "--on-ask",
         choices=("reject", "prompt", "wait"),
@@ -112,6 +113,27 @@ def _add_workspace_options(add: AddArgument) -> None:
     add("--mode", metavar="ID", help="set the session mode before prompting")
     add("--model", metavar="ID", help="select the model before prompting")
     add_repeatable(add, "--set", "OPTION=VALUE", "set a config option before prompting")
+
+
+def _add_system_prompt_options(agent: ArgumentGroup) -> None:
+    which = agent.add_mutually_exclusive_group()
+    which.add_argument(
+        "--system-prompt",
+        metavar="TEXT",
+        help="an instruction that the agent gets before everything else, now and whenever the "
+        "session continues (default: from the settings)",
+    )
+    which.add_argument(
+        "--system-prompt-file",
+        metavar="FILE",
+        help="read the system prompt from a file",
+    )
+    agent.add_argument(
+        "--system-prompt-mode",
+        choices=("append", "override"),
+        help="add the system prompt to the agent's own instructions, or have it take their place "
+        "(default: append)",
+    )
 
 
 def add_folder_options(add: AddArgument) -> None:

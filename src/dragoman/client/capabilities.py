@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.errors import AuthRequired
 from dragoman.safe_text import reveal
+from dragoman.session.facts import SystemPrompt
 
 
 class AgentInfo(msgspec.Struct, omit_defaults=True):
@@ -45,6 +46,8 @@ class AgentCapabilities(msgspec.Struct, kw_only=True, omit_defaults=True, rename
     set_title: bool = False
     additional_directories: bool = False
     system_prompt: bool = False
+    system_prompt_override: bool = False
+    """Whether one may also take the place of the agent's own instructions."""
     image: bool = False
     audio: bool = False
     embedded_context: bool = False
@@ -71,6 +74,19 @@ class SessionInfo(msgspec.Struct, kw_only=True, omit_defaults=True):
     updated_at: str | None = None
     archived: bool | None = None
     meta: dict[str, Any] | None = None
+
+
+NO_SYSTEM_PROMPT = "a system prompt"
+NO_OVERRIDE = "a system prompt in the place of its own, only one that is added to it"
+
+
+def lacking_for(prompt: SystemPrompt, agent: AgentCapabilities) -> str | None:
+    """What the agent would have to accept for this system prompt, and does not."""
+    if not agent.system_prompt:
+        return NO_SYSTEM_PROMPT
+    if prompt.mode == "override" and not agent.system_prompt_override:
+        return NO_OVERRIDE
+    return None
 
 
 def explained(error: AuthRequired, methods: Sequence[AuthMethod]) -> AuthRequired:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 import msgspec
 
 from dragoman.client.mcp import McpServer
+from dragoman.session.facts import SystemPrompt
 
 Attendance: TypeAlias = Literal["wait", "refuse"]
 """What becomes of a question that no provider takes and the reader of the turn does not answer: it
@@ -63,6 +64,7 @@ class SessionOptions(TypedDict, total=False):
 
     additional_directories: Sequence[str | os.PathLike[str]]
     mcp_servers: Sequence[McpServer]
-    system_prompt: str | None
+    system_prompt: str | SystemPrompt | None
+    """A text is added to the agent's own instructions."""
     meta: dict[str, Any] | None
     """The `_meta` of the request."""

@@ -55,7 +55,7 @@ from dragoman.hub.running.running_sessions import RunningSessions
 from dragoman.hub.stored.event_readers import News, Tail, watch_all, watch_session
 from dragoman.hub.stored.stored_sessions import Past, StoredStates, whole_thread
 from dragoman.process import descriptors
-from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
 from dragoman.session.output_quota import OutputLimits
 from dragoman.session.state import AnyEntry, SessionState
 from dragoman.store.base import Store, events_of_types
@@ -207,6 +207,7 @@ class Hub:
         cwd: str | None = None,
         more_directories: Sequence[str] = (),
         offer: Offer = EVERYTHING,
+        system_prompt: SystemPrompt | None = None,
     ) -> RunningSession:
         """A new session that remembers another, in its folders and `more_directories`, and is
         offered no more than that one; in `cwd` where that one has no folder. Raises UnknownSession,
@@ -229,6 +230,7 @@ class Hub:
             name=name,
             additional_directories=directories,
             offer=offered,
+            system_prompt=system_prompt or parent.system_prompt,
         )
         record.parent, record.imported = parent.id, parent.imported
         return await self.running.begin(record.id, lambda: self._opener.fork(known, record, parent))
@@ -248,14 +250,17 @@ class Hub:
         *,
         on_reset: OnReset = "fail",
         more_directories: Sequence[str] = (),
+        system_prompt: SystemPrompt | None = None,
     ) -> RunningSession:
-        """Have a stored session run here; `more_directories` are added to its folders permanently.
+        """Have a stored session run here; `more_directories` are added to its folders permanently,
+        a `system_prompt` takes the place of its own.
 
         Raises UnknownSession, SessionOwned when another process runs it, SessionElsewhere when its
         workspace is on another host, and SessionNotContinued when its agent does not remember it,
         unless `on_reset` is new.
         """
-        return await self.running.open(session_id, Way(on_reset, more_directories=more_directories))
+        way = Way(on_reset, more_directories=more_directories, system_prompt=system_prompt)
+        return await self.running.open(session_id, way)
 
     async def open_here(
         self, session_id: str, *, cwd: str | None = None, on_reset: OnReset = "fail"
@@ -327,8 +332,8 @@ class Hub:
         is_ours = self.hosts.has(record)
         may_run = not is_ours and self.hosts.may_be_cut_off(record, at)
         if (at.owner is None or is_gone(at.owner)) and not may_run:
-            if isinstance(command, _NEED_A_LIVE_ONE):
-                return _nothing_runs(session_id, command)
+            if isinstance(command, c.NEED_A_LIVE_ONE):
+                return c.nothing_runs(session_id, command)
             if isinstance(command, c.Close):
                 await self.store.change_session(session_id, SessionChange(status="closed"))
                 return {}
@@ -583,15 +588,3 @@ def _must_lack_folder(record: SessionRecord) -> None:
 
 def _missing(folders: Sequence[str]) -> str | None:
     return next((folder for folder in folders if not os.path.isdir(folder)), None)
-
-
-_STOPS = (c.Cancel, c.CancelToolCall, c.CancelTerminal, c.CancelSubagent)
-_NEED_A_LIVE_ONE = (*_STOPS, c.AnswerPermission, c.AnswerElicitation, c.Kill)
-
-
-def _nothing_runs(session_id: str, command: c.Command) -> c.Reply:
-    if isinstance(command, _STOPS):
-        return {"cancelled": False}
-    if isinstance(command, c.Kill):
-        return {}
-    raise CommandRefused(session_id, "settled", "the session is not running; nothing is pending")

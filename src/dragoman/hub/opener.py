@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 import msgspec
 
+from dragoman.client.capabilities import lacking_for
 from dragoman.client.client import Client
 from dragoman.client.dialects.dialect import Place
 from dragoman.client.sessions.session import Session
@@ -25,6 +26,7 @@ from dragoman.errors import (
     SessionElsewhere,
     SessionNotContinued,
     UnknownSession,
+    Unsupported,
 )
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.host_directory import HostDirectory
@@ -33,7 +35,7 @@ from dragoman.hub.running.agent_pool import AgentPool, PooledAgent
 from dragoman.hub.running.event_recorder import EventRecorder
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.stored.stored_sessions import state_to_go_on, status_of
-from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
 from dragoman.session.output_quota import OutputLimits, OutputQuota
 from dragoman.session.reduce import reduce
 from dragoman.session.state import ENDED, FORKED, SessionState, loose_ends
@@ -64,11 +66,12 @@ class Move(msgspec.Struct, frozen=True):
 
 class Way(msgspec.Struct, frozen=True):
     """How a stored session is opened: what happens when its agent does not remember it, whether it
-    may come from another host, and what is added to its folders."""
+    may come from another host, what is added to its folders, and another system prompt."""
 
     on_reset: OnReset = "fail"
     move: Move | None = None
     more_directories: Sequence[str] = ()
+    system_prompt: SystemPrompt | None = None
 
 
 class Opener:
@@ -140,12 +143,21 @@ class Opener:
     # ── the ways to begin ─────────────────────────────────────────────────────────────────────
 
     async def create(self, record: SessionRecord) -> RunningSession:
-        """A new session. When the agent cannot be started there is no trace of it."""
+        """A new session. When the agent cannot be started there is no trace of it. Raises
+        Unsupported for a system prompt that the agent does not accept."""
+        record.system_prompt = self._prompt_of(record)
 
         async def begin(client: Client, place: Place) -> Session:
             return await client.openings.new(place, "new")
 
         return await self._first(record, begin)
+
+    def _prompt_of(self, record: SessionRecord) -> SystemPrompt | None:
+        """Its own; of one that begins now, else that of the settings."""
+        has_begun = record.last_seq or record.agent_session_id is not None
+        if record.system_prompt is not None or has_begun or record.parent is not None:
+            return record.system_prompt
+        return self._agents.launcher.system_prompt(record.agent)
 
     async def adopt(
         self, agent_session_id: str, record: SessionRecord, on_reset: OnReset
@@ -177,6 +189,8 @@ class Opener:
                 if _is_new_fork(record):
                     return await self._begin_fork(record, lease)
                 begin = _continued(known, record, way.on_reset)
+                if way.system_prompt is not None or not record.last_seq:
+                    begin = self._accepting(record, begin)
                 return await self._begin(record, lease, history, begin)
         except BaseException:
             await _to_its_end(self._release_taken(taking))
@@ -223,12 +237,14 @@ class Opener:
             cwd=record.cwd,
             additional_directories=record.additional_directories,
             name=record.name,
+            system_prompt=record.system_prompt,
         )
         after = msgspec.structs.replace(
             before,
             home=self._hosts.home or record.home,
             cwd=record.cwd if move is None or move.cwd is None else move.cwd,
             additional_directories=with_more(record.additional_directories, way.more_directories),
+            system_prompt=way.system_prompt or self._prompt_of(record),
         )
         if after == before:
             yield
@@ -236,6 +252,7 @@ class Opener:
         moved = await self._store.change_session(record.id, after)
         record.home, record.cwd = moved.home, moved.cwd
         record.additional_directories = moved.additional_directories
+        record.system_prompt = moved.system_prompt
         try:
             yield
         except BaseException:
@@ -323,6 +340,7 @@ class Opener:
         self, record: SessionRecord, begin: Begin, parent: SessionRecord | None = None
     ) -> RunningSession:
         record.created_at = record.updated_at = self._store.now()
+        begin = self._accepting(record, begin)
         begun = self._store.begin_session(record, self._owner, seconds=LEASE_SECONDS)
         creating = asyncio.create_task(begun)
         try:
@@ -339,6 +357,20 @@ class Opener:
             self.to_recover.setdefault(lease.session_id, ENDED)
             await self._store.delete_session(lease.session_id, lease)
             self.to_recover.pop(lease.session_id, None)
+
+    def _accepting(self, record: SessionRecord, begin: Begin) -> Begin:
+        """The same, but not without the system prompt that was asked for. What the settings say for
+        all agents is not demanded of each: then the session has a notice."""
+
+        async def checked(client: Client, place: Place) -> Session:
+            prompt = record.system_prompt
+            if prompt is not None and prompt != self._agents.launcher.system_prompt(None):
+                lacking = lacking_for(prompt, client.capabilities)
+                if lacking is not None:
+                    raise Unsupported(lacking)
+            return await begin(client, place)
+
+        return checked
 
     async def _begin(
         self, record: SessionRecord, lease: Lease, history: SessionState | None, begin: Begin
@@ -382,6 +414,7 @@ class Opener:
             record.cwd,
             additional_directories=record.additional_directories,
             mcp_servers=self._agents.launcher.mcp_servers(),
+            system_prompt=record.system_prompt,
         )
         place.history, place.recorder = history, recording.take
         place.quota = OutputQuota(self._output_limits)
@@ -406,10 +439,11 @@ def with_more(directories: Sequence[str], more: Sequence[str]) -> list[str]:
 
 
 class RecordReach(TypedDict, total=False):
-    """What a new session may use: more folders, and what its agent is offered."""
+    """What a new session may be given besides: folders, what its agent is offered, instructions."""
 
     additional_directories: Sequence[str]
     offer: Offer
+    system_prompt: SystemPrompt | None
 
 
 class RecordOptions(RecordReach, total=False):
@@ -434,6 +468,7 @@ def new_record(
         additional_directories=list(options.get("additional_directories", ())),
         home=home,
         offer=options.get("offer", EVERYTHING),
+        system_prompt=options.get("system_prompt"),
     )
 
 

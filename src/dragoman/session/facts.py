@@ -29,6 +29,30 @@ class Offer(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
 
 EVERYTHING = Offer()
 
+MOST_SYSTEM_PROMPT = 64 * 1024
+"""Bytes: it is part of the record of a session, and of every list of records."""
+
+
+class SystemPrompt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An instruction that an agent gets before everything else in a session: added to its own, or
+    in their place with `override`. Raises ValueError for a text that cannot be one."""
+
+    text: str
+    mode: Literal["append", "override"] = "append"
+
+    def __post_init__(self) -> None:
+        if not self.text.strip():
+            raise ValueError("the system prompt is empty")
+        if "\0" in self.text:
+            raise ValueError("the system prompt must not contain NUL characters")
+        try:
+            size = len(self.text.encode())
+        except UnicodeEncodeError:
+            raise ValueError("the system prompt is not valid Unicode") from None
+        if size > MOST_SYSTEM_PROMPT:
+            most = MOST_SYSTEM_PROMPT >> 10
+            raise ValueError(f"the system prompt has more than {most} KiB, the most it may have")
+
 
 class Fact(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
     meta: Meta = None

@@ -99,10 +99,11 @@ async def import_session(
 ) -> SessionRecord:
     """Store it under a new id, all or nothing; without its name where that is taken.
 
-    A file does not choose what an agent does. Prompts that wait in it are dropped, and what it left
-    open is ended as interrupted. The folders that it names are not opened: it works in `cwd`, and
-    has no workspace until a person gives it one. A conversation with the agent that another session
-    here has is not this one's, and it is not a fork of a session here.
+    A file does not choose what an agent does. Its system prompt and the prompts that wait in it are
+    dropped, and what it left open is ended as interrupted. The folders that it names are not
+    opened: it works in `cwd`, and has no workspace until a person gives it one. A conversation with
+    the agent that another session here has is not this one's, and it is not a fork of a session
+    here.
 
     Being imported is something that happens in it: it is not forgotten as if nothing had.
 
@@ -116,6 +117,7 @@ async def import_session(
         archived=False,
         home=None,
         agent_session_id=None,
+        system_prompt=None,
         parent=None,
         updated_at=store.now(),
         cwd=cwd,

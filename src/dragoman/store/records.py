@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from dragoman.errors import LeaseLost
 from dragoman.session.events import Event
-from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
 from dragoman.session.state import SessionState
 
 Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted", "closed"]
@@ -64,6 +64,8 @@ class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True, rename="ca
     imported: Imported | None = None
     offer: Offer = EVERYTHING
     """What its agent is offered, wherever it runs; settings and flags there may offer less."""
+    system_prompt: SystemPrompt | None = None
+    """Sent to its agent whenever that opens the session."""
 
 
 class Kin(msgspec.Struct, frozen=True):
@@ -88,6 +90,7 @@ class SessionChange(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=Tru
     cwd: str | UnsetType = UNSET
     additional_directories: list[str] | UnsetType = UNSET
     home: str | UnsetType | None = UNSET
+    system_prompt: SystemPrompt | UnsetType | None = UNSET
 
 
 class SessionFilter(msgspec.Struct, kw_only=True, frozen=True):

@@ -23,7 +23,7 @@ from dragoman.client.capabilities import AgentCapabilities
 from dragoman.errors import UnusableRequest
 from dragoman.host.permissions.always_rules import Option, choose_option
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
-from dragoman.session.facts import PermissionOption
+from dragoman.session.facts import PermissionOption, SystemPrompt
 from dragoman.ui_stream.chunks import Json
 from dragoman.ui_stream.message_parts import ANY_TYPE, is_web
 
@@ -61,6 +61,8 @@ class AcpOptions(msgspec.Struct, rename="camel"):
     permission: PermissionReply | None = None
     on_reset: Literal["fail", "new"] = "fail"
     """What to do when the agent no longer remembers the session."""
+    system_prompt: str | SystemPrompt | None = None
+    """For the session that is made for a new chat; a text is added to the agent's own."""
 
     @property
     def answers(self) -> bool:

@@ -11,7 +11,7 @@ import os
 import msgspec
 
 from dragoman.errors import CommandRefused
-from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
 from dragoman.store.records import HostRecord
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
@@ -31,6 +31,15 @@ class WantedPlace(msgspec.Struct, kw_only=True, frozen=True):
     name: str | None = None
     additional_directories: list[str] = []
     offer: Offer = EVERYTHING
+    system_prompt: SystemPrompt | None = None
+
+
+def system_prompt_from(said: str | SystemPrompt | None) -> SystemPrompt | None:
+    """A text is added to the agent's own instructions. Raises RequestFailed."""
+    try:
+        return SystemPrompt(said) if isinstance(said, str) else said
+    except ValueError as error:
+        raise RequestFailed(400, "invalid", str(error)) from None
 
 
 async def begin(server: Server, wanted: WantedPlace) -> str:
@@ -73,6 +82,7 @@ async def _begin_on(server: Server, host: HostRecord, agent: str, wanted: Wanted
         name=wanted.name,
         additional_directories=[plain(path) for path in wanted.additional_directories],
         offer=wanted.offer,
+        system_prompt=wanted.system_prompt,
     )
 
 
@@ -84,6 +94,7 @@ async def _begin_here(server: Server, agent: str, wanted: WantedPlace) -> str:
         name=wanted.name,
         additional_directories=[folder(path) for path in wanted.additional_directories],
         offer=wanted.offer,
+        system_prompt=wanted.system_prompt,
     )
     # With what its agent said about it.
     await live.recording.stored()

@@ -7,9 +7,12 @@ import os
 import sys
 import uuid
 
+import msgspec
+
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.demo.demo_agent import StoredSessions
+from dragoman.testing.scripted_agent import EVERYTHING
 
 
 async def converse(turn: AgentTurn) -> None:
@@ -72,8 +75,29 @@ class Remembering(ScriptedAgent):
         return f"m-{uuid.uuid4().hex[:12]}"
 
 
+class Instructed(Remembering):
+    """Says what it was told when the session was last opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        session = msgspec.structs.replace(
+            EVERYTHING.session_capabilities, system_prompt=v1.SessionSystemPromptCapabilities()
+        )
+        self.capabilities = msgspec.structs.replace(EVERYTHING, session_capabilities=session)
+        self.script = _tell_instructions
+
+
+async def _tell_instructions(turn: AgentTurn) -> None:
+    told = turn.session.request.system_prompt
+    turn.say("nothing" if told is None else f"{told.mode}: {told.content[0].text}")
+
+
 forgetful = ScriptedAgent(converse, name="forgetful", capabilities=v1.AgentCapabilities())
 
 
 def remembering() -> ScriptedAgent:
     return Remembering()
+
+
+def instructed() -> ScriptedAgent:
+    return Instructed()

@@ -15,7 +15,7 @@ from dragoman.client.mcp import McpServer
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session.events import ElicitationRequested
-from dragoman.session.facts import Offer
+from dragoman.session.facts import Offer, SystemPrompt
 from dragoman.store.open import open_store
 from dragoman.testing import ScriptedAgent
 
@@ -34,6 +34,9 @@ class Launcher:
 
     def mcp_servers(self) -> list[McpServer]:
         return []
+
+    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
+        return None
 
 
 class StandsStill(Hub):

@@ -11,10 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dragoman.errors import AuthRequired, InternalError, InvalidRequest, RemoteError
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.faults import ignore_cancel
+from dragoman.testing.scripted_agent import EVERYTHING
 from dragoman.testing.steps import say
 
 _FORM = {
@@ -79,6 +82,24 @@ async def _offered(turn: AgentTurn) -> None:
 def offered() -> ScriptedAgent:
     """Says what of the machine it is offered."""
     return ScriptedAgent(_offered)
+
+
+async def _instructed(turn: AgentTurn) -> None:
+    told: Any = turn.session.request.system_prompt
+    turn.say("nothing" if told is None else f"{told.mode}: {told.content[0].text}")
+
+
+def instructed() -> ScriptedAgent:
+    """Says what it was told when the session was opened."""
+    by_mode = v1.SessionSystemPromptModeCapabilities(
+        override=v1.SessionSystemPromptOverrideCapabilities()
+    )
+    session = msgspec.structs.replace(
+        EVERYTHING.session_capabilities,
+        system_prompt=v1.SessionSystemPromptCapabilities(mode=by_mode),
+    )
+    accepting = msgspec.structs.replace(EVERYTHING, session_capabilities=session)
+    return ScriptedAgent(_instructed, capabilities=accepting)
 
 
 async def _offers(turn: AgentTurn) -> None:

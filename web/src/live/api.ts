@@ -61,7 +61,10 @@ const query = (fields: Record<string, string | number | undefined>) => {
 /** What of its host an agent is offered. */
 export interface Offered { files: boolean; terminals: boolean }
 
-export interface NewSession { agent: string; host?: string; cwd?: string; mode?: string; config?: Record<string, string | boolean>; offer?: Offered }
+/** Sent to the agent whenever it opens the session; without a mode, added to its own instructions. */
+export interface SystemPrompt { text: string; mode?: 'append' | 'override' }
+
+export interface NewSession { agent: string; host?: string; cwd?: string; mode?: string; config?: Record<string, string | boolean>; offer?: Offered; systemPrompt?: SystemPrompt }
 
 export const sessions = {
   list: (before?: string) =>
@@ -116,6 +119,7 @@ export type Detail = Summary & Json & {
   entryCount: number
   runningAgent?: RunningAgent | null
   offer?: Offered
+  systemPrompt?: SystemPrompt | null
   /** Hosts that have its agent, when its own is not there. */
   resumeOn?: string[]
 }

@@ -314,6 +314,8 @@ class Run:
                 )
         if options.proxy:
             lacking, option = "proxy", "--proxy"
+        elif self._job.system_prompt not in (None, record.system_prompt):
+            lacking, option = "system prompt", "--system-prompt"
         elif not set(self._job.more_folders).issubset(record.additional_directories):
             lacking, option = "folder", "--add-dir"
         else:

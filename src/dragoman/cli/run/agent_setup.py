@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from msgspec import UNSET
 
 from dragoman.agents.known import KnownAgent, known_as
 from dragoman.agents.settings import AgentSettings, Settings, agent_named, load_settings
@@ -23,7 +24,7 @@ from dragoman.client.mcp import McpServer
 from dragoman.data_directory import settings_file
 from dragoman.errors import Unsupported
 from dragoman.host.rules.policy import Policy, flag_rules
-from dragoman.session.facts import Offer
+from dragoman.session.facts import MOST_SYSTEM_PROMPT, Offer, SystemPrompt
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_remote
 from dragoman.transport.transport import Side
@@ -57,6 +58,12 @@ class ChosenAgent(msgspec.Struct, frozen=True):
     def mcp_servers(self) -> list[McpServer]:
         return list(self.settings.mcp_servers)
 
+    @property
+    def preset_prompts(self) -> tuple[SystemPrompt | None, SystemPrompt | None]:
+        """The system prompts of the settings: for this agent, and for all."""
+        own, general = self.agent.system_prompt, self.settings.system_prompt
+        return (general if own is UNSET else own), general
+
 
 def choose_agent(options: argparse.Namespace) -> ChosenAgent:
     """By command, by name, or by default. Raises ConfigError, UnknownAgent or UsageError."""
@@ -72,6 +79,34 @@ def choose_agent(options: argparse.Namespace) -> ChosenAgent:
     if protocol is not None:
         agent = msgspec.structs.replace(agent, protocol=protocol)
     return msgspec.structs.replace(choice, agent=agent)
+
+
+def system_prompt_of(options: argparse.Namespace) -> SystemPrompt | None:
+    """What the options say. Raises UsageError."""
+    option, text = "--system-prompt", options.system_prompt
+    if options.system_prompt_file is not None:
+        option = f"--system-prompt-file {options.system_prompt_file}"
+        text = _text_of(options.system_prompt_file)
+    if text is None:
+        if options.system_prompt_mode is not None:
+            raise UsageError("--system-prompt-mode needs --system-prompt or --system-prompt-file")
+        return None
+    try:
+        # What the shell passed on may hold bytes that are not text.
+        text = os.fsencode(text).decode()
+        return SystemPrompt(text, options.system_prompt_mode or "append")
+    except ValueError as error:
+        reason = "it is not UTF-8 text" if isinstance(error, UnicodeError) else error
+        raise UsageError(f"{option}: {reason}") from error
+
+
+def _text_of(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return os.fsdecode(file.read(MOST_SYSTEM_PROMPT + 1))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"--system-prompt-file {path}: {reason.lower()}") from error
 
 
 def offer_of(options: argparse.Namespace) -> Offer:

@@ -15,6 +15,7 @@ from dragoman.agents.settings import Settings, load_settings
 from dragoman.cli.ask.sign_in_prompt import sign_in
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.agent_setup import offer_of
+from dragoman.client.capabilities import NO_OVERRIDE, NO_SYSTEM_PROMPT
 from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
 from dragoman.errors import (
@@ -35,7 +36,7 @@ from dragoman.hub.hub import Hub
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.running.settings_launcher import SettingsLauncher
 from dragoman.hub.stored.stored_sessions import find_session
-from dragoman.session.facts import Offer
+from dragoman.session.facts import Offer, SystemPrompt
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
 from dragoman.store.open import open_default, open_store
@@ -52,9 +53,9 @@ _FORGET_SECONDS = 2.0
 class JobLauncher:
     """The one agent of a run."""
 
-    def __init__(self, start: Callable[[Offer], Client], mcp_servers: list[McpServer]) -> None:
+    def __init__(self, start: Callable[[Offer], Client], job: Job) -> None:
         self._start = start
-        self._mcp_servers = mcp_servers
+        self._job = job
 
     def client(self, agent: str, cwd: str, offer: Offer) -> Client:
         return self._start(offer)
@@ -63,7 +64,11 @@ class JobLauncher:
         return True
 
     def mcp_servers(self) -> list[McpServer]:
-        return self._mcp_servers
+        return self._job.mcp_servers
+
+    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
+        own, general = self._job.preset_prompts
+        return general if agent is None else own
 
 
 @asynccontextmanager
@@ -85,7 +90,7 @@ async def hub_of(
     if is_recorded:
         job.rules.use(store.rules)
     try:
-        launcher = JobLauncher(start, job.mcp_servers)
+        launcher = JobLauncher(start, job)
         async with new_hub(store, launcher, attended=attended, tracks_agents=is_recorded) as hub:
             try:
                 yield hub
@@ -170,11 +175,14 @@ async def open_live(
 ) -> RunningSession:
     """The session, as the options say; `asker` asks which way to sign in, if that is wanted.
 
-    Raises SessionNotContinued, SignInNeeded, and what starting a session raises.
+    Raises SessionNotContinued, SignInNeeded, UsageError for a system prompt that the agent does not
+    accept, and what starting a session raises.
     """
     while True:
         try:
             live = await _open(hub, job, meant)
+        except Unsupported as error:
+            raise UsageError(f"{job.agent.name} does not accept {error.feature}") from error
         except AuthRequired as error:
             # Which may be another process than before: one sign-in method restarts it.
             async with hub.using(job.agent.name, job.cwd, meant.offer(job)) as client:
@@ -192,7 +200,12 @@ async def _open(hub: Hub, job: Job, meant: Meant) -> RunningSession:
         case SessionRecord(id=ours, cwd=cwd), _:
             if not cwd:
                 await hub.give_folder(ours, job.cwd)
-            return await hub.open(ours, on_reset=options.on_reset, more_directories=more)
+            return await hub.open(
+                ours,
+                on_reset=options.on_reset,
+                more_directories=more,
+                system_prompt=job.system_prompt,
+            )
         case _, str(known):
             return await hub.adopt(
                 agent,
@@ -201,6 +214,7 @@ async def _open(hub: Hub, job: Job, meant: Meant) -> RunningSession:
                 on_reset=options.on_reset,
                 additional_directories=more,
                 offer=meant.offer(job),
+                system_prompt=job.system_prompt,
             )
         case _:
             return await hub.create(
@@ -209,6 +223,7 @@ async def _open(hub: Hub, job: Job, meant: Meant) -> RunningSession:
                 name=options.session,
                 additional_directories=more,
                 offer=meant.offer(job),
+                system_prompt=job.system_prompt,
             )
 
 
@@ -220,6 +235,7 @@ async def _fork(hub: Hub, job: Job, meant: Meant) -> RunningSession:
                 cwd=job.cwd,
                 more_directories=job.more_folders,
                 offer=meant.offer(job),
+                system_prompt=job.system_prompt,
             )
         return await hub.fork_known(
             job.agent.name,
@@ -227,10 +243,13 @@ async def _fork(hub: Hub, job: Job, meant: Meant) -> RunningSession:
             job.cwd,
             additional_directories=job.more_folders,
             offer=meant.offer(job),
+            system_prompt=job.system_prompt,
         )
     except AuthRequired:
         raise
     except (RemoteError, Unsupported) as error:
+        if isinstance(error, Unsupported) and error.feature in (NO_SYSTEM_PROMPT, NO_OVERRIDE):
+            raise
         raise SessionNotContinued(job.options.fork, str(error)) from error
 
 

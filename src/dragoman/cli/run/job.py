@@ -24,6 +24,7 @@ from dragoman.host.rules.policy import Policy
 from dragoman.hub.opener import workspace_of
 from dragoman.hub.running.settings_launcher import run_in
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
+from dragoman.session.facts import SystemPrompt
 from dragoman.store.records import SessionRecord
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent
@@ -38,6 +39,10 @@ class Job(msgspec.Struct, kw_only=True):
     command: AgentCommand | RemoteAgent
     proxies: list[ProxyTarget]
     mcp_servers: list[McpServer]
+    preset_prompts: tuple[SystemPrompt | None, SystemPrompt | None]
+    """The system prompts of the settings for new sessions: of this agent, and of all agents."""
+    system_prompt: SystemPrompt | None
+    """What the options say."""
     enter: Literal["queue", "steer"]
     """What Enter does in a chat while a turn runs."""
     rules: StoredRules
@@ -97,6 +102,8 @@ def prepare(
         command=command,
         proxies=[run_in(proxy, cwd) for proxy in choice.agent.proxies],
         mcp_servers=choice.mcp_servers,
+        preset_prompts=choice.preset_prompts,
+        system_prompt=agent_setup.system_prompt_of(options),
         enter=choice.settings.enter,
         rules=rules,
         policy=agent_setup.policy_of(options, rules),

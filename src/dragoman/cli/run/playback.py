@@ -159,7 +159,11 @@ class Playback(Stage):
         self._introduced = True
         where = record.cwd or ("" if record.imported is None else record.imported.cwd)
         words = f"{record.id}  {called(record.name, record.title)}".rstrip()
-        for line, code in ((words, BOLD), (f"{record.agent} in {where}", DIM)):
+        lines = [(words, BOLD), (f"{record.agent} in {where}", DIM)]
+        if (prompt := record.system_prompt) is not None:
+            instead = " (override)" if prompt.mode == "override" else ""
+            lines.append((f"system prompt{instead}: {prompt.text}", DIM))
+        for line, code in lines:
             self.status.write(self._style(single_line(line, terminal_width()), code) + "\n")
 
     def present(self, event: e.Event, state: SessionState, *, known: bool = False) -> None:

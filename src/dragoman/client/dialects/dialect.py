@@ -37,7 +37,13 @@ from dragoman.schema.model import Unknown
 from dragoman.session.bounds import LIMITS, fitted
 from dragoman.session.content import Content, Text
 from dragoman.session.events import Event, ToolCallUpdated
-from dragoman.session.facts import ConfigOption, PermissionOption, SteerWay, TokenUsage
+from dragoman.session.facts import (
+    ConfigOption,
+    PermissionOption,
+    SteerWay,
+    SystemPrompt,
+    TokenUsage,
+)
 from dragoman.session.output_quota import OutputQuota
 from dragoman.session.state import SessionState
 from dragoman.wire.fast_path import Usual
@@ -84,7 +90,7 @@ class Place(msgspec.Struct, kw_only=True):
     mcp_servers: list[McpServer] = []
     programs: dict[str, StdioServer] = {}
     """By id: what the agent starts to reach a server of this process."""
-    system_prompt: str | None = None
+    system_prompt: SystemPrompt | None = None
     meta: dict[str, Any] | None = None
     notes: list[str] = []
     """A sentence for each thing that had to be left out."""
@@ -333,8 +339,8 @@ class Dialect(ABC):
     def _system_prompt(self, place: Place) -> Any:
         if place.system_prompt is None:
             return None
-        said = block_of(Text(place.system_prompt), self.schema)
-        return self.schema.SystemPrompt(mode="append", content=[said])
+        said = block_of(Text(place.system_prompt.text), self.schema)
+        return self.schema.SystemPrompt(mode=place.system_prompt.mode, content=[said])
 
     async def _open(
         self,

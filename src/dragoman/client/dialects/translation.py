@@ -52,6 +52,13 @@ Schema: TypeAlias = Any
 """The module `schema.v1` or `schema.v2`."""
 
 
+def can_override(
+    wire: v1.SessionSystemPromptCapabilities | v2.SessionSystemPromptCapabilities | None,
+) -> bool:
+    """Whether a system prompt may take the place of the agent's own."""
+    return wire is not None and wire.mode is not None and wire.mode.override is not None
+
+
 # ── content ───────────────────────────────────────────────────────────────────────────────────
 
 

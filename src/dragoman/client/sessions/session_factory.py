@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from dragoman.agents.extensions import Quirks, quirks_for
-from dragoman.client.capabilities import explained
+from dragoman.client.capabilities import explained, lacking_for
 from dragoman.client.config import HostCapabilities
 from dragoman.client.dialects.dialect import Opened, Place
 from dragoman.client.mcp import InProcessServer, McpServer, StdioServer, supported
@@ -37,6 +37,7 @@ from dragoman.host.workspace.jail import found
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session.bounds import ID, LIMITS, fitted
+from dragoman.session.facts import SystemPrompt
 
 if TYPE_CHECKING:
     from dragoman.client.client import Client
@@ -76,10 +77,11 @@ class Openings(msgspec.Struct, eq=False):
         *,
         additional_directories: Sequence[str | os.PathLike[str]] = (),
         mcp_servers: Sequence[McpServer] = (),
-        system_prompt: str | None = None,
+        system_prompt: str | SystemPrompt | None = None,
         meta: dict[str, Any] | None = None,
     ) -> Place:
-        """Where the session is to work. Raises ValueError for a folder that does not exist."""
+        """Where the session is to work. Raises ValueError for a folder that does not exist, and for
+        a system prompt that cannot be one."""
         agent = self.client.capabilities
         servers, notes = supported(mcp_servers, agent, is_here=self.client.files_are_here)
         programs: dict[str, StdioServer] = {}
@@ -88,8 +90,10 @@ class Openings(msgspec.Struct, eq=False):
         extra = [self._folder(path) for path in additional_directories]
         if extra and not agent.additional_directories:
             notes.append("the additional directories were not sent: the agent does not accept any")
-        if system_prompt is not None and not agent.system_prompt:
-            notes.append("the system prompt was not sent: the agent does not accept one")
+        if isinstance(system_prompt, str):
+            system_prompt = SystemPrompt(system_prompt)
+        if system_prompt is not None and (lacking := lacking_for(system_prompt, agent)) is not None:
+            notes.append(f"the system prompt was not sent: the agent does not accept {lacking}")
             system_prompt = None
         return Place(
             cwd=self._folder(cwd),

@@ -238,3 +238,17 @@ def decode_result(session_id: str, body: bytes) -> Reply:
         refusal = result.refusal
         raise CommandRefused(session_id, refusal.code, refusal.sentence, refusal.detail)
     return result.reply
+
+
+_STOPS = (Cancel, CancelToolCall, CancelTerminal, CancelSubagent)
+NEED_A_LIVE_ONE = (*_STOPS, AnswerPermission, AnswerElicitation, Kill)
+"""What a session that no process runs is not opened for."""
+
+
+def nothing_runs(session_id: str, command: Command) -> Reply:
+    """What these come to there. Raises CommandRefused."""
+    if isinstance(command, _STOPS):
+        return {"cancelled": False}
+    if isinstance(command, Kill):
+        return {}
+    raise CommandRefused(session_id, "settled", "the session is not running; nothing is pending")

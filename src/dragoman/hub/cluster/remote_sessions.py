@@ -80,6 +80,7 @@ class Elsewhere:
             name=name,
             additional_directories=parent.additional_directories,
             offer=parent.offer,
+            system_prompt=parent.system_prompt,
         )
         record.parent, record.imported = parent.id, parent.imported
         await self.begin(record, host)

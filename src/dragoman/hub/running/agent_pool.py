@@ -25,7 +25,7 @@ from dragoman.errors import DragomanError
 from dragoman.hub.cluster.owner import is_gone, started
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running.event_recorder import EventRecorder
-from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
 from dragoman.store.records import Owner
 
 logger = logging.getLogger("dragoman.hub")
@@ -47,6 +47,10 @@ class Launcher(Protocol):
 
     def mcp_servers(self) -> list[McpServer]:
         """What every session brings along."""
+        ...
+
+    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
+        """The one of the settings for new sessions of an agent; with None, the one for all."""
         ...
 
 

@@ -11,14 +11,14 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from dragoman.agents.settings import AgentSettings, Settings, agent_named
+from dragoman.agents.settings import AgentSettings, Settings, agent_named, system_prompt_of
 from dragoman.client.client import Client
 from dragoman.client.config import HostCapabilities
 from dragoman.client.mcp import McpServer
 from dragoman.errors import Unsupported
 from dragoman.host.rules.policy import Policy
 from dragoman.rpc import Tap
-from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import RemoteAgent
 
@@ -69,6 +69,9 @@ class SettingsLauncher:
 
     def mcp_servers(self) -> list[McpServer]:
         return list(self.settings().mcp_servers)
+
+    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
+        return system_prompt_of(self.settings(), agent)
 
     def target(self, agent: str) -> AgentCommand | RemoteAgent:
         """What is started or reached for it. Raises as `client` does."""

@@ -56,7 +56,7 @@ def create(place: str, record: SessionRecord) -> Plan[int]:
     if not is_id(record.id):
         raise StoreError(place, f"{record.id!r} is not a valid session id")
     fields = {name: storable(getattr(record, name)) for name in _NAMES}
-    (fields["additional_directories"], fields["imported"], fields["offer"]) = as_json(record)
+    fields |= as_json(record)
     fields["last_seq"] = 0
 
     def made(answers: list[Rows]) -> tuple[int, tuple[()]]:

@@ -138,10 +138,14 @@ ALTER TABLE sessions ADD COLUMN copied_at bigint;
 CREATE INDEX copies ON sessions ((copied_at + copied)) WHERE copied > 0 AND NOT deleted;
 """
 
-_LOCKED = "LOCK TABLE sessions, leases, commands, events, hosts IN ACCESS EXCLUSIVE MODE"
+_SYSTEM_PROMPTS = """
+ALTER TABLE sessions ADD COLUMN system_prompt text;
+"""
+
+_LOCKED = "LOCK TABLE sessions, {leases}, {commands}, events, hosts IN ACCESS EXCLUSIVE MODE"
 _AT_WORK = f"""
 SELECT 1 FROM owners o WHERE NOT {RUN_OUT} AND (
-    EXISTS (SELECT 1 FROM leases l WHERE l.owner_id = o.id)
+    EXISTS (SELECT 1 FROM {{leases}} l WHERE l.owner_id = o.id)
     OR EXISTS (SELECT 1 FROM hosts h WHERE h.id = o.id AND h.expires_at > to_timestamp(0))
 )
 """
@@ -192,6 +196,7 @@ STEPS: tuple[Step, ...] = (
     _COPIES,
     _camel_case,
     _SHUT_OUT,
+    _SYSTEM_PROMPTS,
 )
 _FORMER = STEPS.index(_SHUT_OUT) + 1
 
@@ -225,23 +230,25 @@ async def _take_steps(db: Database, seen: int) -> None:
     must_not_be_later(db.place, seen)
     if not seen:
         await db.run(_MAKE_SCHEMA)
-    elif seen < _FORMER:
-        await _alone(db)
+    else:
+        await _alone(db, seen)
     for step in STEPS[seen:]:
         await (db.run(step) if isinstance(step, str) else step(db))
     await db.run("UPDATE steps SET taken = %s", (len(STEPS),))
 
 
-async def _alone(db: Database) -> None:
+async def _alone(db: Database, seen: int) -> None:
     """What a process of an earlier version is doing must not fail: it has to be gone. It is not
     even to wait, so it is looked for before the locks too."""
-    await _nobody_is_at_work(db)
-    await db.run(_LOCKED)
-    await _nobody_is_at_work(db)
+    before = "" if seen < _FORMER else "session_"
+    names = {"leases": f"{before}leases", "commands": f"{before}commands"}
+    await _nobody_is_at_work(db, names)
+    await db.run(_LOCKED.format(**names))
+    await _nobody_is_at_work(db, names)
 
 
-async def _nobody_is_at_work(db: Database) -> None:
-    if await db.row(_AT_WORK) is not None:
+async def _nobody_is_at_work(db: Database, names: dict[str, str]) -> None:
+    if await db.row(_AT_WORK.format(**names)) is not None:
         raise StoreAway(db.place, IN_USE)
 
 

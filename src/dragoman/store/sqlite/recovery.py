@@ -252,7 +252,7 @@ def _newer(damaged: Database, db: Database, key: int, session_id: str) -> Remain
     known = sessions.read(db, session_id)
     remains.seq = 0 if known is None else known.last_seq
     try:
-        remains.record = record = sessions.read(damaged, session_id)
+        remains.record = record = sessions.read_damaged(damaged, session_id)
         # Without a last event it is a copy that was never finished: nobody has seen any of it.
         bodies = _rows(damaged, key, remains) if record is not None and record.last_seq else []
     except (StoreError, msgspec.DecodeError, ValueError) as error:

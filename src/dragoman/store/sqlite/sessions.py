@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import NameTaken, RowDuplicate, StoreError, UnknownSession
-from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
 from dragoman.store.records import Imported, Kin, SessionChange, SessionFilter, SessionRecord
 from dragoman.store.sqlite.database import Database, integers
 
 _COLUMNS = (
     "id, agent, cwd, created_at, updated_at, name, agent_session_id, title, renamed, status, "
-    "archived, parent, home, additional_directories, imported, offer, last_seq"
+    "archived, parent, home, additional_directories, imported, offer, system_prompt, last_seq"
 )
 _NAMES = _COLUMNS.split(", ")
-_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES ({'?, ' * 16}0)"
+_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES ({'?, ' * 17}0)"
 _READ = f"SELECT {_COLUMNS} FROM sessions WHERE id = ? AND NOT deleted"
 KIN = "SELECT id, parent, created_at FROM sessions WHERE NOT deleted"
 _CHANGED = SessionChange.__struct_fields__
@@ -59,6 +59,7 @@ _PURGE = (
 _directories = msgspec.json.Decoder(list[str])
 _imported = msgspec.json.Decoder(Imported)
 _offer = msgspec.json.Decoder(Offer)
+_system_prompt = msgspec.json.Decoder(SystemPrompt)
 _id = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -67,15 +68,20 @@ def is_id(text: str) -> bool:
     return _id.fullmatch(text) is not None
 
 
-def as_json(record: SessionRecord) -> tuple[str, str | None, str | None]:
+def as_json(record: SessionRecord) -> dict[str, str | None]:
     """Columns that are not single values: the additional directories, where it was imported from,
-    and what its agent is offered, unless that is everything."""
+    what its agent is offered, unless that is everything, and its system prompt."""
     directories = msgspec.json.encode(record.additional_directories).decode()
     offer = None if record.offer == EVERYTHING else record.offer
-    return directories, _text(record.imported), _text(offer)
+    return {
+        "additional_directories": directories,
+        "imported": _text(record.imported),
+        "offer": _text(offer),
+        "system_prompt": _text(record.system_prompt),
+    }
 
 
-def _text(value: Imported | Offer | None) -> str | None:
+def _text(value: Imported | Offer | SystemPrompt | None) -> str | None:
     return None if value is None else msgspec.json.encode(value).decode()
 
 
@@ -86,14 +92,17 @@ def from_json(fields: dict[str, Any]) -> None:
         fields["imported"] = _imported.decode(fields["imported"])
     offer = fields["offer"]
     fields["offer"] = EVERYTHING if offer is None else _offer.decode(offer)
+    if fields["system_prompt"] is not None:
+        fields["system_prompt"] = _system_prompt.decode(fields["system_prompt"])
 
 
 def create(db: Database, record: SessionRecord) -> None:
     if not is_id(record.id):
         raise StoreError(db.place, f"{record.id!r} is not a valid session id")
-    fields = [getattr(record, name) for name in _NAMES[:-4]]
+    json = as_json(record)
+    values = [json[name] if name in json else getattr(record, name) for name in _NAMES[:-1]]
     try:
-        db.run(_CREATE, (*fields, *as_json(record)))
+        db.run(_CREATE, values)
     except RowDuplicate as error:
         if read(db, record.id) is not None:
             raise StoreError(db.place, f"session {record.id} already exists") from error
@@ -102,6 +111,14 @@ def create(db: Database, record: SessionRecord) -> None:
 
 def read(db: Database, session_id: str) -> SessionRecord | None:
     row = db.row(_READ, (session_id,))
+    return None if row is None else _record(row)
+
+
+def read_damaged(db: Database, session_id: str) -> SessionRecord | None:
+    """The same from a database that may be of an earlier format, and lack columns."""
+    there = {name for (name,) in db.rows("SELECT name FROM pragma_table_info('sessions')")}
+    columns = ", ".join(name if name in there else f"NULL AS {name}" for name in _NAMES)
+    row = db.row(_READ.replace(_COLUMNS, columns), (session_id,))
     return None if row is None else _record(row)
 
 

@@ -130,8 +130,12 @@ ALTER TABLE sessions ADD COLUMN copied_at INTEGER;
 CREATE INDEX copies ON sessions (copied_at + copied) WHERE copied > 0 AND NOT deleted;
 """
 
+_SYSTEM_PROMPTS = """
+ALTER TABLE sessions ADD COLUMN system_prompt TEXT;
+"""
+
 _AT_WORK = """
-SELECT 1 FROM leases WHERE owner_id IS NOT NULL AND expires_at > ?1
+SELECT 1 FROM {leases} WHERE owner_id IS NOT NULL AND expires_at > ?1
 UNION ALL SELECT 1 FROM hosts WHERE expires_at > ?1 LIMIT 1
 """
 _WEIGH = f"""
@@ -168,13 +172,29 @@ def _shut_out(db: Database) -> None:
     db.run(_RENAMED)
 
 
-def _must_be_alone(db: Database) -> None:
+def _system_prompts(db: Database) -> None:
+    """A process of an earlier version would continue a session without its system prompt."""
+    _must_be_alone(db, "session_leases")
+    db.run(_SYSTEM_PROMPTS)
+
+
+def _must_be_alone(db: Database, leases: str = "leases") -> None:
     """What a process of an earlier version is doing must not fail: it has to be gone."""
-    if db.row(_AT_WORK, (time.time(),)) is not None:
+    if db.row(_AT_WORK.format(leases=leases), (time.time(),)) is not None:
         raise StoreAway(db.place, IN_USE)
 
 
-STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS, _IMPORTS, _OFFERS, _COPIES, _camel_case, _shut_out)
+STEPS = (
+    _FIRST,
+    _WHO_TOOK_A_COMMAND,
+    _HOSTS,
+    _IMPORTS,
+    _OFFERS,
+    _COPIES,
+    _camel_case,
+    _shut_out,
+    _system_prompts,
+)
 _CAMEL_CASE = STEPS.index(_camel_case) + 1
 
 
@@ -209,12 +229,17 @@ def is_earlier(db: Database) -> bool:
 
 
 def _take_steps(db: Database) -> None:
-    seen = _version(db)
-    if seen > len(STEPS):
-        raise StoreError(db.place, f"it was written by a later version of Dragoman (step {seen})")
-    for step in STEPS[seen:]:
+    must_not_be_later(db)
+    for step in STEPS[_version(db) :]:
         db.run(step) if isinstance(step, str) else step(db)
     db.run(f"PRAGMA user_version = {len(STEPS)}")
+
+
+def must_not_be_later(db: Database) -> None:
+    """Before each write too: another process may have brought it up to date since it was opened,
+    and what we would write is of an earlier format. Raises StoreError."""
+    if (seen := _version(db)) > len(STEPS):
+        raise StoreError(db.place, f"it was written by a later version of Dragoman (step {seen})")
 
 
 def _version(db: Database) -> int:

@@ -30,6 +30,7 @@ from dragoman.store.outage import REFUSALS, Outage, Outbox
 from dragoman.store.records import Batch, Lease
 from dragoman.store.sqlite.database import Database, is_locked
 from dragoman.store.sqlite.events import append_all, off_record
+from dragoman.store.sqlite.tables import must_not_be_later
 
 logger = logging.getLogger("dragoman.store")
 
@@ -225,7 +226,7 @@ class StoreWriter:
         end = time.monotonic() + COMMIT_SECONDS
         settled: list[Settled] = []
         try:
-            self._db.run("BEGIN IMMEDIATE" if any(job.writes for job in jobs) else "BEGIN")
+            self._begin(writes=any(job.writes for job in jobs))
             for unit in _units(jobs):
                 settled += self._perform(unit)
                 if time.monotonic() > end:
@@ -245,6 +246,11 @@ class StoreWriter:
             self._clear_outbox()
         self._call(self._settle, settled)
         return None
+
+    def _begin(self, *, writes: bool) -> None:
+        self._db.run("BEGIN IMMEDIATE" if writes else "BEGIN")
+        if writes:
+            must_not_be_later(self._db)
 
     def _perform(self, unit: Sequence[AnyJob]) -> list[Settled]:
         """Raises when the whole transaction is lost."""

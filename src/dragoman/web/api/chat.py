@@ -30,7 +30,7 @@ from dragoman.ui_stream.message_history import History
 from dragoman.web.api import session_actions
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
-from dragoman.web.placement import WantedPlace, begin
+from dragoman.web.placement import WantedPlace, begin, system_prompt_from
 from dragoman.web.shapes.server_shapes import ChatQuery, Messages, MessagesQuery
 from dragoman.web.shapes.session_shapes import Cancelled, PromptBody, SteerAnswer
 from dragoman.web.streams.chat_stream import ChatStream, active_settlements
@@ -55,7 +55,12 @@ async def _ensure_session(server: Server, request: ChatRequest) -> None:
     if not request.parts or request.acp.answers:
         raise UnknownSession(request.chat_id)
     _check(request)
-    wanted = WantedPlace(agent=request.acp.agent, cwd=request.acp.cwd, session_id=request.chat_id)
+    wanted = WantedPlace(
+        agent=request.acp.agent,
+        cwd=request.acp.cwd,
+        session_id=request.chat_id,
+        system_prompt=system_prompt_from(request.acp.system_prompt),
+    )
     await begin(server, wanted)
 
 

@@ -27,7 +27,7 @@ from dragoman.web.api.hosts import Whereabouts, move_session
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.last_turn import Ended
-from dragoman.web.placement import WantedPlace, begin, folder
+from dragoman.web.placement import WantedPlace, begin, folder, system_prompt_from
 from dragoman.web.shapes.server_shapes import MoveBody
 from dragoman.web.shapes.session_shapes import (
     CostAmount,
@@ -141,7 +141,9 @@ async def summary_of(server: Server, live: RunningSession) -> Summary:
 
 
 async def create(server: Server, body: NewSession) -> Summary:
-    wanted = msgspec.convert(body, WantedPlace, from_attributes=True)
+    prompt = system_prompt_from(body.system_prompt)
+    told = msgspec.structs.replace(body, system_prompt=prompt)
+    wanted = msgspec.convert(told, WantedPlace, from_attributes=True)
     session_id = await begin(server, wanted)
     try:
         if body.mode is not None:
@@ -182,6 +184,7 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
         running_agent=_running_agent(server.hub.live.get(session_id)),
         additional_directories=record.additional_directories,
         offer=record.offer,
+        system_prompt=record.system_prompt,
         pending=list(state.pending.values()),
         last_turn=state.turns[-1] if state.turns else None,
         stopped=_stopped(state),

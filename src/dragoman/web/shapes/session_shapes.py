@@ -18,6 +18,7 @@ from dragoman.session.facts import (
     Offer,
     SteerOutcome,
     SteerWay,
+    SystemPrompt,
 )
 from dragoman.session.state import (
     AnyEntry,
@@ -86,6 +87,8 @@ class Detail(Summary):
     additional_directories: list[str]
     offer: Offer
     """What its agent is offered; settings and flags where it runs may offer less."""
+    system_prompt: SystemPrompt | None
+    """Sent to its agent whenever that opens the session."""
     continuity: Continuity
     pending: list[Pending]
     turn: TurnState | None
@@ -140,7 +143,9 @@ class OfferShape(Shape, forbid_unknown_fields=True):
 
 class NewSession(Shape):
     """Without an agent or a folder, the server's own; without a host, the least busy one that has
-    both. The session keeps its `offer`, wherever it continues."""
+    both. The session keeps its `offer` and its `system_prompt`, wherever it continues. A system
+    prompt that is only a text is added to the agent's own instructions; without one, that of the
+    settings counts."""
 
     agent: str | None = None
     cwd: str | None = None
@@ -150,6 +155,7 @@ class NewSession(Shape):
     config: dict[str, str | bool] = msgspec.field(default_factory=dict[str, str | bool])
     additional_directories: list[str] = msgspec.field(default_factory=list[str])
     offer: OfferShape = msgspec.field(default_factory=OfferShape)
+    system_prompt: str | SystemPrompt | None = None
 
 
 class DetailQuery(Shape):

@@ -7,6 +7,11 @@ export interface Offer {
   terminals: boolean
 }
 
+export interface SystemPrompt {
+  text: string
+  mode?: 'append' | 'override'
+}
+
 export interface Fact {
   meta?: Json | null
 }

@@ -31,6 +31,7 @@ export function InfoView({ session }: { session: LiveSession }) {
         <Fact name="Folder" value={state.cwd} />
         {state.additionalDirectories.map((folder) => <Fact key={folder} name="Additional folder" value={folder} />)}
         <Fact name="Not offered" value={withheld(detail?.offer)} />
+        <Fact name={detail?.systemPrompt?.mode === 'override' ? 'System prompt (override)' : 'System prompt'} value={detail?.systemPrompt?.text ?? ''} />
         <Fact name="Session" value={session.id} />
         <Fact name="Agent’s session id" value={state.sessionId} />
         <Fact name="Continuity" value={state.continuity} />

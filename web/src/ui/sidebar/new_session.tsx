@@ -1,7 +1,7 @@
-// A new session: which agent, in which folder, in which mode, with which model, and what it is offered.
+// A new session: which agent, in which folder, in which mode, with which model, what it is offered and told.
 
 import { useState, type FormEvent } from 'react'
-import { ApiError, agents as api, hosts as listHosts, sessions, type AgentSessionShape, type Offered } from '../../live/api'
+import { ApiError, agents as api, hosts as listHosts, sessions, type AgentSessionShape, type Offered, type SystemPrompt } from '../../live/api'
 import { ago } from '../../core/format'
 import { reveal } from '../../core/safe_text'
 import { useSignal } from '../../live/signal'
@@ -17,7 +17,7 @@ import { attemptSignedIn, shell } from '../shell/shell'
 import { YoloNotice } from '../permissions/yolo'
 
 // What was chosen for a session that could not begin, because of a sign-in for example.
-let unfinished: { agent: string; folder: string; mode: string; model: string; host: string; offer: Offered } | null = null
+let unfinished: { agent: string; folder: string; mode: string; model: string; host: string; offer: Offered; system: SystemPrompt } | null = null
 
 export function NewSession({ cwd }: { cwd: string | undefined }) {
   const [agent, setAgent] = useAgent(unfinished?.agent)
@@ -32,6 +32,8 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
   const own = hosts.length > 1 ? hosts.find((each) => each.name === host)?.cwd : hosts[0]?.cwd
   const folder = typed ?? project ?? own ?? ''
   const [offered, setOffered] = useState<Offered>(unfinished?.offer ?? EVERYTHING)
+  const [system, setSystem] = useState<SystemPrompt>(unfinished?.system ?? { text: '', mode: 'append' })
+  const told = system.text.trim() !== ''
   const offer = rememberedOptions(agent)
   const choose = (name: string) => {
     setAgent(name)
@@ -43,14 +45,14 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
     setBusy(true)
     setWrong('')
     const config = model.trim() ? { config: { [offer?.modelOption ?? 'model']: model.trim() } } : {}
-    const wish = { agent, ...(host && { host }), ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...config, offer: offered }
+    const wish = { agent, ...(host && { host }), ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...config, ...(told && { systemPrompt: system }), offer: offered }
     const session = await attemptSignedIn(agent, sessions.create(wish).catch((error: unknown) => {
       if (!isAbout(error, folder.trim())) throw error
       setWrong(error.message)
       return null
     }))
     setBusy(false)
-    unfinished = session === null ? { agent, folder, mode, model, host, offer: offered } : null
+    unfinished = session === null ? { agent, folder, mode, model, host, offer: offered, system } : null
     if (session === null) return
     shell.set({ dialog: null, drawer: false, writing: session.id })
     store.add(session)
@@ -76,10 +78,11 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
             </select>
           </label>
         )}
-        <details className="more" open={Boolean(mode || model) || offered !== EVERYTHING}>
+        <details className="more" open={Boolean(mode || model) || told || offered !== EVERYTHING}>
           <summary>More options</summary>
           <Chosen label="Mode" choices={offer?.modes ?? []} value={mode} onChange={setMode} />
           <Chosen label="Model" choices={offer?.models ?? []} value={model} onChange={setModel} />
+          <SystemPromptField value={system} onChange={setSystem} />
           <OfferSwitches value={offered} onChange={setOffered} />
         </details>
         <YoloNotice />
@@ -91,6 +94,18 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
 }
 
 const EVERYTHING: Offered = { files: true, terminals: true }
+
+/** Sent whenever the session is opened; with an agent that accepts none it does not begin. */
+function SystemPromptField({ value, onChange }: { value: SystemPrompt; onChange: (value: SystemPrompt) => void }) {
+  return (
+    <div className="field">
+      <label className="field"><span className="label">System prompt</span>
+        <textarea rows={3} value={value.text} onChange={(e) => onChange({ ...value, text: e.target.value })} placeholder="From your settings, if they have one" />
+      </label>
+      <label className="check"><input type="checkbox" checked={value.mode === 'override'} onChange={(e) => onChange({ ...value, mode: e.target.checked ? 'override' : 'append' })} /> Instead of the agent’s own instructions</label>
+    </div>
+  )
+}
 
 /** What is off is not served, and the agent learns so before it starts. */
 function OfferSwitches({ value, onChange }: { value: Offered; onChange: (value: Offered) => void }) {

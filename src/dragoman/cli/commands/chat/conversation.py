@@ -294,6 +294,7 @@ class Conversation:
             job.cwd,
             additional_directories=job.more_folders,
             offer=offer_of(job.options) if before is None else before.record.offer,
+            system_prompt=job.system_prompt if before is None else before.record.system_prompt,
         )
         try:
             await configure(live.session, job)

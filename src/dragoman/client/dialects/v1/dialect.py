@@ -178,6 +178,7 @@ def _capabilities(wire: v1.AgentCapabilities) -> AgentCapabilities:
         set_title=session.title is not None,
         additional_directories=session.additional_directories is not None,
         system_prompt=session.system_prompt is not None,
+        system_prompt_override=translation.can_override(session.system_prompt),
         image=prompt.image,
         audio=prompt.audio,
         embedded_context=prompt.embedded_context,

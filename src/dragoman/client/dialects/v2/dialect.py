@@ -22,7 +22,7 @@ from dragoman.client.dialects.dialect import (
     Prompt,
 )
 from dragoman.client.dialects.steer_calls import OnSteerReply, SteerReply
-from dragoman.client.dialects.translation import config_options
+from dragoman.client.dialects.translation import can_override, config_options
 from dragoman.client.dialects.v2 import wire_format
 from dragoman.client.dialects.v2.inbound import Conversations
 from dragoman.errors import RequestCancelled
@@ -211,6 +211,7 @@ def _add_session(found: AgentCapabilities, wire: v2.SessionCapabilities) -> None
     found.set_title = wire.title is not None
     found.additional_directories = wire.additional_directories is not None
     found.system_prompt = wire.system_prompt is not None
+    found.system_prompt_override = can_override(wire.system_prompt)
     if (prompt := wire.prompt) is not None:
         found.image = prompt.image is not None
         found.audio = prompt.audio is not None

@@ -1,0 +1,72 @@
+"""Changes `settings.json`: adds an agent to it, or takes one out.
+
+The order of what is there stays. A file that is not sound is left alone, with the usual error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dragoman.agents.settings import MAX_SETTINGS_BYTES, parse_settings
+from dragoman.host.workspace.regular_file import read_regular
+
+_INDENT = re.compile(r"\n([ \t]+)\S")
+
+
+def set_agent(path: Path, name: str, entry: Mapping[str, Any]) -> None:
+    """Add an agent behind the others, or replace it in its place. Raises ConfigError, OSError."""
+    text = _text(path)
+    document = _document(text, path)
+    document.setdefault("agent_servers", {})[name] = dict(entry)
+    _write(path, _rendered(document, text))
+
+
+def drop_agent(path: Path, name: str) -> None:
+    """Take an agent out, if it is there. Raises ConfigError, OSError."""
+    text = _text(path)
+    document = _document(text, path)
+    document.get("agent_servers", {}).pop(name, None)
+    _write(path, _rendered(document, text))
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_regular(path, MAX_SETTINGS_BYTES, links=True).decode()
+    except FileNotFoundError:
+        return "{}"
+
+
+def _document(text: str, path: Path) -> dict[str, Any]:
+    parse_settings(text, str(path))
+    return json.loads(text)
+
+
+def _rendered(document: dict[str, Any], before: str) -> str:
+    """With the indentation the file had."""
+    found = _INDENT.search(before)
+    indent = found[1] if found else "  "
+    return json.dumps(document, indent=indent, ensure_ascii=False) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    """In one step; a link stays a link, and the file keeps its mode. It may hold keys: 0600."""
+    real = Path(os.path.realpath(path))
+    real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
+    temporary = real.with_name(f".{real.name}.{os.getpid()}.new")
+    try:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        temporary.replace(real)
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
