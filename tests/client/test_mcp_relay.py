@@ -237,3 +237,24 @@ async def test_a_process_without_a_free_descriptor_accepts_later(
     async with offered(Words(), tmp_path) as (_, told), program(told) as mcp:
         assert "result" in await mcp.ask("tools/list")
     assert tries >= 2
+
+
+async def test_a_process_with_one_free_descriptor_serves_the_connection_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    duplicate, tries = os.dup, 0
+
+    def first_refused(descriptor: int) -> int:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return duplicate(descriptor)
+
+    async with offered(Words(), tmp_path) as (_, told):
+        monkeypatch.setattr(os, "dup", first_refused)
+        async with program(told) as mcp:
+            assert "result" in await mcp.ask("tools/list")
+        async with program(told) as mcp:
+            assert "result" in await mcp.ask("tools/list")
+    assert tries >= 2

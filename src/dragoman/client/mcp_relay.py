@@ -36,7 +36,7 @@ _VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
 _MOST_CONNECTIONS = 256
 _LONGEST_ADDRESS = 100  # the kernel takes 107 bytes, macOS 103
 _SHORT_SECONDS = 1.0
-"""Until a process without a free descriptor tries again to accept a connection."""
+"""Until a process without a free descriptor tries again to take a connection."""
 
 
 class McpRelay:
@@ -77,14 +77,15 @@ class McpRelay:
                 except OSError:
                     await asyncio.sleep(_SHORT_SECONDS)
                 else:
-                    self._take(connected)
+                    with connected:
+                        await self._take(connected)
 
-    def _take(self, connected: socket.socket) -> None:
+    async def _take(self, connected: socket.socket) -> None:
         if len(self._serving) >= _MOST_CONNECTIONS:
-            connected.close()
             return
         # Each pipe owns its descriptor.
-        pair = _FromAgent(connected.detach())
+        second = await _duplicate(connected)
+        pair = _FromAgent(connected.detach(), second)
         task = asyncio.create_task(_serve(pair, self._find), name="dragoman MCP server")
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
@@ -109,11 +110,16 @@ def _private_folder() -> str:
     return tempfile.mkdtemp(prefix="dragoman-", dir="/tmp")
 
 
+async def _duplicate(connected: socket.socket) -> int:
+    while True:
+        try:
+            return os.dup(connected.fileno())
+        except OSError:
+            await asyncio.sleep(_SHORT_SECONDS)
+
+
 class _FromAgent(DescriptorPair):
     """The connection of one program that the agent has started."""
-
-    def __init__(self, descriptor: int) -> None:
-        super().__init__(descriptor, os.dup(descriptor))
 
     async def failure(self, *, spoke: bool, printed: str) -> ConnectionClosed:
         return ConnectionClosed("the agent closed the connection to the MCP server")
