@@ -24,30 +24,32 @@ class Text(Part, tag="text"):
     text: str
 
 
-class Image(Part, tag="image"):
+class _Wordless:
+    """Content that says nothing in words."""
+
+    __slots__ = ()
+
+    @property
+    def text(self) -> str:
+        return ""
+
+
+class Image(Part, _Wordless, tag="image"):
     """An image; `data` is base64."""
 
     data: str
     mime_type: str
     uri: str | None = None
 
-    @property
-    def text(self) -> str:
-        return ""
 
-
-class Audio(Part, tag="audio"):
+class Audio(Part, _Wordless, tag="audio"):
     """Sound; `data` is base64."""
 
     data: str
     mime_type: str
 
-    @property
-    def text(self) -> str:
-        return ""
 
-
-class ResourceLink(Part, tag="resource_link"):
+class ResourceLink(Part, _Wordless, tag="resource_link"):
     """A link to a resource that the agent can read itself, such as a file of the workspace."""
 
     uri: str
@@ -56,10 +58,6 @@ class ResourceLink(Part, tag="resource_link"):
     title: str | None = None
     description: str | None = None
     size: int | None = None
-
-    @property
-    def text(self) -> str:
-        return ""
 
 
 class Resource(Part, tag="resource"):
@@ -76,15 +74,11 @@ class Resource(Part, tag="resource"):
         return self.content or ""
 
 
-class UnknownContent(Part, tag="unknown"):
+class UnknownContent(Part, _Wordless, tag="unknown"):
     """Content of a type this version does not know; `raw` is its JSON."""
 
     kind: str
     raw: str
-
-    @property
-    def text(self) -> str:
-        return ""
 
 
 Content: TypeAlias = Text | Image | Audio | ResourceLink | Resource | UnknownContent
@@ -92,6 +86,10 @@ Content: TypeAlias = Text | Image | Audio | ResourceLink | Resource | UnknownCon
 
 class _Item(msgspec.Struct, omit_defaults=True, rename="camel", tag_field="type"):
     """The base of what a tool call shows."""
+
+    @property
+    def text(self) -> str:
+        return ""
 
 
 class ContentItem(_Item, tag="content"):
@@ -130,20 +128,12 @@ class Diff(_Item, tag="diff"):
         """Every file it touches."""
         return [self.path] if self.old_path is None else [self.old_path, self.path]
 
-    @property
-    def text(self) -> str:
-        return ""
-
 
 class TerminalItem(_Item, tag="terminal"):
     """A terminal shown inside a tool call; if we did not create it, it is the agent's own."""
 
     terminal_id: str
     meta: Meta = None
-
-    @property
-    def text(self) -> str:
-        return ""
 
 
 UNREAD = "unread"
@@ -155,10 +145,6 @@ class UnknownItem(_Item, tag="unknown"):
 
     kind: str
     raw: str
-
-    @property
-    def text(self) -> str:
-        return ""
 
 
 ToolContent: TypeAlias = ContentItem | Diff | TerminalItem | UnknownItem

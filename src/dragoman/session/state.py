@@ -53,6 +53,11 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", ta
     cut: int = 0
     """The estimated size of what was too large to keep; the events have it."""
 
+    @property
+    def text(self) -> str:
+        """What it says in words, if anything."""
+        return ""
+
 
 class _Spoken(Entry):
     """A message in pieces: plain text as strings, everything else as content.
@@ -191,10 +196,6 @@ class PeerMessageEntry(Entry, tag="peer_message"):
 class ResetEntry(Entry, tag="reset"):
     """The agent lost its memory here: it knows nothing of the entries before."""
 
-    @property
-    def text(self) -> str:
-        return ""
-
 
 class ErrorEntry(Entry, tag="error"):
     """A turn was cut short."""
@@ -211,10 +212,6 @@ class UnknownEntry(Entry, tag="unknown"):
 
     kind: str
     raw: str
-
-    @property
-    def text(self) -> str:
-        return ""
 
 
 AnyEntry: TypeAlias = (

@@ -208,28 +208,31 @@ class InputPipe(_Pipe):
 
 
 class DescriptorPair:
-    """What every transport has that reads one descriptor and writes another, and owns both."""
+    """What every transport has that reads one descriptor and writes another, and owns both: they
+    are the output and the input of the other side."""
 
-    def __init__(self, readable: int, writable: int) -> None:
-        self._input = OutputPipe(readable)
-        self._output = InputPipe(writable)
+    def __init__(
+        self, readable: int, writable: int, on_refused: Callable[[int], None] | None = None
+    ) -> None:
+        self._output = OutputPipe(readable)
+        self._input = InputPipe(writable, on_refused)
 
     async def receive(self) -> bytes:
-        return await self._input.receive()
+        return await self._output.receive()
 
     def send(self, data: bytes) -> None:
-        self._output.send(data)
+        self._input.send(data)
 
     async def drain(self) -> None:
-        await self._output.drain()
+        await self._input.drain()
 
     @property
     def pending(self) -> int:
-        return self._output.pending
+        return self._input.pending
 
     async def aclose(self) -> None:
-        self._input.close()
-        self._output.finish()
+        self._output.close()
+        self._input.finish()
 
 
 class TailPipe(_Pipe):

@@ -26,7 +26,7 @@ from dragoman.errors import (
 from dragoman.process import descriptors
 from dragoman.process.child import ExitStatus, Process
 from dragoman.process.spawn import spawn
-from dragoman.transport.pipes import InputPipe, OutputPipe, TailPipe
+from dragoman.transport.pipes import DescriptorPair, TailPipe
 from dragoman.transport.transport import Side
 
 # A descendant may hold the output open forever after the agent itself has ended.
@@ -57,17 +57,16 @@ class AgentCommand(msgspec.Struct, frozen=True):
         return f"<AgentCommand {self.command!r}, {len(self.args)} arguments, env: {names or '-'}>"
 
 
-class StdioTransport:
+class StdioTransport(DescriptorPair):
     """The connection to an agent that runs as our child process."""
 
     def __init__(
         self, command: AgentCommand, process: Process, stdin: int, stdout: int, stderr: int
     ) -> None:
+        super().__init__(stdout, stdin, self._refused)
         self._command = command.command
         self._name = command.name
         self._process = process
-        self._input = InputPipe(stdin, self._refused)
-        self._output = OutputPipe(stdout)
         self._errors = TailPipe(stderr)
         self._lost = 0
         self._closing = False
@@ -94,19 +93,6 @@ class StdioTransport:
     @property
     def pid(self) -> int:
         return self._process.pid
-
-    async def receive(self) -> bytes:
-        return await self._output.receive()
-
-    def send(self, data: bytes) -> None:
-        self._input.send(data)
-
-    async def drain(self) -> None:
-        await self._input.drain()
-
-    @property
-    def pending(self) -> int:
-        return self._input.pending
 
     @property
     def unread(self) -> int:

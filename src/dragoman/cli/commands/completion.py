@@ -221,18 +221,13 @@ def _plain(text: str) -> str:
     return text.replace(":", " ").replace("'", "")
 
 
+_ZSH_KINDS = {"folders": "_files -/", "files": "_files"}
+
+
 def _zsh_kind(kind: str, choices: tuple[str, ...]) -> str:
-    match kind:
-        case "words":
-            return f"({' '.join(choices)})"
-        case kind if kind in _ASKED:
-            return f"_dragoman_{kind}"
-        case "folders":
-            return "_files -/"
-        case "files":
-            return "_files"
-        case _:
-            return " "
+    if kind == "words":
+        return f"({' '.join(choices)})"
+    return f"_dragoman_{kind}" if kind in _ASKED else _ZSH_KINDS.get(kind, " ")
 
 
 # ── fish ──────────────────────────────────────────────────────────────────────────────────────
@@ -289,18 +284,15 @@ def _fish_flag(flag: str) -> str:
     return f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}"
 
 
+_FISH_KINDS = {"files": "-F", "folders": "-a '(__fish_complete_directories)'"}
+
+
 def _fish_kind(kind: str, choices: tuple[str, ...]) -> str:
-    match kind:
-        case "words":
-            return f"-a {_quoted(' '.join(choices))}"
-        case kind if kind in _ASKED:
-            return f"-a {_quoted(f'({_ASKED[kind]})')}"
-        case "files":
-            return "-F"
-        case "folders":
-            return "-a '(__fish_complete_directories)'"
-        case _:
-            return ""
+    if kind == "words":
+        return f"-a {_quoted(' '.join(choices))}"
+    if kind in _ASKED:
+        return f"-a {_quoted(f'({_ASKED[kind]})')}"
+    return _FISH_KINDS.get(kind, "")
 
 
 def _quoted(text: str) -> str:
