@@ -33,6 +33,7 @@ from dragoman.host.rules.policy import Policy
 from dragoman.hub.assembly import new_hub
 from dragoman.hub.cluster.owner import is_gone
 from dragoman.hub.hub import Hub
+from dragoman.hub.opener import RecordReach
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.running.settings_launcher import SettingsLauncher
 from dragoman.hub.stored.stored_sessions import find_session
@@ -193,7 +194,7 @@ async def open_live(
 
 
 async def _open(hub: Hub, job: Job, meant: Meant) -> RunningSession:
-    options, agent, more = job.options, job.agent.name, job.more_folders
+    options, agent = job.options, job.agent.name
     if options.fork is not None:
         return await _fork(hub, job, meant)
     match meant.record, meant.known_id:
@@ -203,7 +204,7 @@ async def _open(hub: Hub, job: Job, meant: Meant) -> RunningSession:
             return await hub.open(
                 ours,
                 on_reset=options.on_reset,
-                more_directories=more,
+                more_directories=job.more_folders,
                 system_prompt=job.system_prompt,
             )
         case _, str(known):
@@ -212,19 +213,19 @@ async def _open(hub: Hub, job: Job, meant: Meant) -> RunningSession:
                 known,
                 job.cwd,
                 on_reset=options.on_reset,
-                additional_directories=more,
-                offer=meant.offer(job),
-                system_prompt=job.system_prompt,
+                **_reach(job, meant),
             )
         case _:
-            return await hub.create(
-                agent,
-                job.cwd,
-                name=options.session,
-                additional_directories=more,
-                offer=meant.offer(job),
-                system_prompt=job.system_prompt,
-            )
+            return await hub.create(agent, job.cwd, name=options.session, **_reach(job, meant))
+
+
+def _reach(job: Job, meant: Meant) -> RecordReach:
+    """What a session is given that is new to the store."""
+    return {
+        "additional_directories": job.more_folders,
+        "offer": meant.offer(job),
+        "system_prompt": job.system_prompt,
+    }
 
 
 async def _fork(hub: Hub, job: Job, meant: Meant) -> RunningSession:
@@ -238,12 +239,7 @@ async def _fork(hub: Hub, job: Job, meant: Meant) -> RunningSession:
                 system_prompt=job.system_prompt,
             )
         return await hub.fork_known(
-            job.agent.name,
-            meant.known_id or "",
-            job.cwd,
-            additional_directories=job.more_folders,
-            offer=meant.offer(job),
-            system_prompt=job.system_prompt,
+            job.agent.name, meant.known_id or "", job.cwd, **_reach(job, meant)
         )
     except AuthRequired:
         raise
