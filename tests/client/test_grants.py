@@ -335,6 +335,21 @@ async def test_the_folder_of_a_claimed_command_is_asked_about_and_granted(tmp_pa
         await refused(s, s.run("make", "test", cwd=str(hidden)))
 
 
+async def test_a_folder_that_cannot_be_read_is_shown_as_it_was_said_and_grants_nothing(
+    tmp_path: Path,
+) -> None:
+    terminals = FakeTerminals()
+    async with scene(tmp_path, terminals=terminals) as s:
+        await s.begin()
+        told = {"command": "make test", "cwd": "$HOME"}
+        asking = s.ask_permission(question(kind="execute", rawInput=told))
+        assert (await s.waiting()).cwd == "a folder that cannot be read: $HOME"
+        await s.answer("once")
+        await soon(asking)
+        await refused(s, s.run("make", "test"))
+        assert terminals.commands == []
+
+
 async def test_the_folder_is_told_by_the_name_of_the_session(tmp_path: Path) -> None:
     real = tmp_path / "real"
     real.mkdir()

@@ -697,3 +697,22 @@ def test_an_editor_of_the_agents_own_is_not_a_further_tool() -> None:
     assert effect_of(claim("other", BY_A_TOOL, editors=("write_file",)), allow) == "ask"
     two = BY_A_TOOL | {"mcp_tool": "drop_tables"}
     assert effect_of(claim("edit", two, editors=("write_file",)), allow) == "ask"
+
+
+@pytest.mark.parametrize(
+    "said", ["$HOME", "/ws/\n/x", "/ws/\0", "/ws/" + "d" * 5000, "/ws" + "/d" * 300]
+)
+def test_a_folder_that_cannot_be_read_is_kept_as_it_was_said_and_grants_nothing(said: str) -> None:
+    access = claim("execute", {"command": "touch x", "cwd": said})
+    assert access.unread_cwd == said
+    assert not access.complete
+    grants = Grants()
+    grants.add(access, [])
+    assert not grants.take_command(claim("execute", {"command": "touch x"}))
+    several = together([access, claim("execute", {"command": "touch x"})])
+    assert several.unread_cwd == said
+
+
+def test_chdir_names_the_folder_of_a_command_and_stdin_is_one() -> None:
+    assert claim("execute", {"command": "touch x", "chdir": "/etc"}).cwd == "/etc"
+    assert claim("execute", {"command": "sh", "stdin": "rm -rf /"}).commands == ("sh", "rm -rf /")

@@ -137,11 +137,15 @@ def _is_action(found: RawInput, kind: str | None, *, told: bool) -> bool:
 
 def _with_folders(facts: Access, found: RawInput, names: _Names) -> Access:
     """Where it would run: in the folders it names, else in the session's."""
-    cwds, aliases = names.with_aliases(found.cwds + (found.folders if found.commands else []))
+    said = found.cwds + (found.folders if found.commands else [])
+    cwds, aliases = names.with_aliases(said)
+    unread = next((each for each in said if not names.of([each])), None)
     if (where := _hardest(cwds, facts.roots)) is None:
         where, aliases = names.here.path, names.here.aliases
     others = tuple(each for each in cwds if each != where) if found.commands else ()
-    return msgspec.structs.replace(facts, cwd=where, cwds=others, cwd_aliases=aliases)
+    return msgspec.structs.replace(
+        facts, cwd=where, cwds=others, cwd_aliases=aliases, unread_cwd=unread
+    )
 
 
 def _with_operations(
@@ -204,7 +208,7 @@ def together(claims: Sequence[Access]) -> Access:
     alike = all(claim.operation == first.operation for claim in others)
     operation: Operation = first.operation if alike else "other"
     running = [claim for claim in claims if claim.commands] or [first]
-    apart = len({claim.folders for claim in running}) > 1
+    apart = len({(claim.folders, claim.unread_cwd) for claim in running}) > 1
     return Access(
         operation=operation,
         agent=first.agent,
@@ -217,6 +221,7 @@ def together(claims: Sequence[Access]) -> Access:
         variables=_all(claim.variables for claim in claims),
         cwd=None if apart else running[0].cwd,
         cwds=() if apart else running[0].cwds,
+        unread_cwd=next((claim.unread_cwd for claim in running if claim.unread_cwd), None),
         roots=first.roots,
         hosts=_all(claim.hosts for claim in claims),
         names=_all(claim.names for claim in claims),
@@ -230,7 +235,7 @@ def together(claims: Sequence[Access]) -> Access:
 
 def _with_folder(claim: Access) -> tuple[Command, ...]:
     """Its commands as lines that say where each would run."""
-    where = " or ".join(map(shlex.quote, claim.folders))
+    where = claim.unread_cwd or " or ".join(map(shlex.quote, claim.folders))
     lines = (each if isinstance(each, str) else shlex.join(each) for each in claim.commands)
     return tuple(f"cd {where} && {line}" for line in lines)
 

@@ -25,12 +25,15 @@ from dragoman.host.rules.access import Command
 from dragoman.host.rules.globs import LONGEST_PATH
 
 _PROGRAM_KEYS = frozenset(
-    ("argv", "bash", "exec", "executable", "execute", "program", "run", "script", "sh", "shell")
+    (
+        *("argv", "bash", "exec", "executable", "execute", "program", "run", "script", "sh"),
+        *("shell", "stdin"),
+    )
 )
 _LINE_LIST_KEYS = frozenset(("commands", "cmds", "scripts"))
 _ARGUMENT_KEYS = frozenset(("args", "arguments"))
 _CWD_KEYS = frozenset(
-    ("cwd", "pwd", "workdir", "workingdir", "workingdirectory", "currentdirectory")
+    ("chdir", "cwd", "pwd", "workdir", "workingdir", "workingdirectory", "currentdirectory")
 )
 _FOLDER_KEYS = frozenset(("dir", "directory", "folder"))
 _ENV_KEYS = frozenset(("env", "envs", "envvars", "environment", "environmentvariables"))

@@ -362,6 +362,8 @@ class Consent:
         if "execute" not in access.operations or (access.parts and access.cwd is None):
             return None
         own = self._workspace.cwd
+        if access.unread_cwd is not None:
+            return f"a folder that cannot be read: {access.unread_cwd[:_LONGEST_ANSWER]}"
         if len(access.folders) > 1:
             return " or ".join(access.folders)
         return own if access.cwd in (None, os.path.realpath(own)) else access.cwd

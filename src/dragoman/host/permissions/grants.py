@@ -82,7 +82,9 @@ def _shows(diff: Diff, content: str, current: str | None) -> bool:
 
 def _only_command(access: Access) -> tuple[Command, str | None] | None:
     """The one command and its one folder; with variables set it is not what anyone was shown."""
-    if access.operation != "execute" or access.env or access.cwds or len(access.commands) != 1:
+    where_is_clear = not access.cwds and access.unread_cwd is None
+    is_clear = access.operation == "execute" and not access.env and where_is_clear
+    if not is_clear or len(access.commands) != 1:
         return None
     return _words(access.commands[0]), access.cwd
 

@@ -61,6 +61,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     cwd: str | None = None
     cwds: tuple[str, ...] = ()
     cwd_aliases: tuple[str, ...] = ()
+    unread_cwd: str | None = None
+    """What a claim says of the folder of its command, if no folder can be made of it."""
     roots: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     tool: str | None = None
