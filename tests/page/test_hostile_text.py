@@ -274,8 +274,16 @@ async def test_no_payload_runs_on_any_other_screen(tmp_path: Path) -> None:
 
 
 async def test_no_payload_runs_in_what_waits_for_an_answer(tmp_path: Path) -> None:
+    await _ask_with(tmp_path, payloads()[:50])
+
+
+@pytest.mark.soak
+async def test_none_of_all_payloads_runs_in_what_waits_for_an_answer(tmp_path: Path) -> None:
+    await _ask_with(tmp_path, payloads())
+
+
+async def _ask_with(tmp_path: Path, texts: list[str]) -> None:
     site = prepared(tmp_path)
-    texts = payloads()
     async with told_session(site.home, "asking", site.workspace) as teller:
         await teller.tell([_asked(at, text) for at, text in enumerate(texts)], status="waiting")
         await site.start()
