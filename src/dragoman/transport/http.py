@@ -81,7 +81,7 @@ class HttpTransport:
         self._url = route.agent.endpoint
         self._at_work = route.at_work
         self._timeouts = route.timeouts
-        self._new_client = partial(new_client, route, ssl.create_default_context())
+        self._new_client = partial(new_client, route, _trust(self._url))
         self._http = self._new_client()
         self._connection_id: str | None = None
         self._outgoing = Framer()
@@ -442,6 +442,14 @@ _IDLE_SECONDS = 3.0
 # At their lowest levels these log headers, and so would show credentials and cookies.
 for _name in ("httpx", "httpcore", "hpack", "h2"):
     logging.getLogger(_name).setLevel(logging.WARNING)
+
+
+def _trust(url: str) -> ssl.SSLContext:
+    """Whose certificates are accepted: nobody's where none are shown, since reading them takes
+    longer than connecting."""
+    if url.startswith("https:"):
+        return ssl.create_default_context()
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def new_client(route: ReconnectingRoute, context: ssl.SSLContext) -> httpx.AsyncClient:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import mimetypes
 from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,12 @@ def _quiet(method: str, path: str, status: int, seconds: float) -> None:
     pass
 
 
+@cache
+def _document() -> dict[str, Any]:
+    """Made when it is first asked for: it takes as long as the rest of the start."""
+    return document(ROUTES)
+
+
 def make_app(
     server: Server,
     *,
@@ -84,7 +91,7 @@ def make_app(
 ) -> Guard:
     """An ASGI application; nothing of it can be reached but through the guard."""
     table = Table([*ROUTES, *page_routes(page)])
-    server.document = document(table.routes)
+    server.document = _document
     return Guard(Dispatch(server), table, token=token, hosts=hosts, origins=origins, log=log)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,7 @@ class Server:
     """What it was started with: a file of rules, and flags."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     batches: Batches = field(default_factory=Batches)
-    document: dict[str, Any] = field(default_factory=dict[str, Any])
+    document: Callable[[], dict[str, Any]] = dict[str, Any]
     """What the API looks like."""
     making_chats: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Two requests of one new chat make one session."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from dragoman._version import __version__
@@ -30,4 +31,4 @@ async def readiness(server: Server) -> Readiness:
 
 
 async def document(server: Server) -> dict[str, Any]:
-    return server.document
+    return await asyncio.to_thread(server.document)
