@@ -135,7 +135,7 @@ async def test_what_is_no_proper_request_has_its_status(
     async with bridged(InMemory().start) as web:
         kind = {"content-type": "application/json"} if body else {}
         sent = {"authorization": f"Bearer {TOKEN}"} | kind | headers
-        async with httpx.AsyncClient(trust_env=False) as http:
+        async with httpx.AsyncClient(trust_env=False, verify=False) as http:
             url = f"http://127.0.0.1:{web.port}/acp"
             response = await http.request(method, url, headers=sent, content=body or None)
     assert response.status_code == status
@@ -152,7 +152,7 @@ async def test_a_body_that_comes_slowly_but_steadily_is_taken() -> None:
     async with bridged(InMemory().start, limits=BridgeLimits(body=1.0)) as web:
         headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
         async with httpx.AsyncClient(
-            trust_env=False, headers=headers | {"content-length": "7"}
+            trust_env=False, verify=False, headers=headers | {"content-length": "7"}
         ) as http:
             response = await http.post(f"http://127.0.0.1:{web.port}/acp", content=slowly())
     assert response.json()["error"]["message"] == "Acp-Connection-Id is missing"
@@ -170,7 +170,7 @@ async def test_a_stream_has_one_reader_and_a_session_is_named_twice() -> None:
         common = {"authorization": f"Bearer {TOKEN}"}
         common["acp-connection-id"] = connection._connection_id
         prompt = {"method": "session/prompt", "params": {"sessionId": "s1"}}
-        async with httpx.AsyncClient(trust_env=False, headers=common) as http:
+        async with httpx.AsyncClient(trust_env=False, verify=False, headers=common) as http:
             url = f"http://127.0.0.1:{web.port}/acp"
             second = await http.get(url, headers={"accept": "text/event-stream"})
             unnamed = await http.post(url, json=prompt)
@@ -296,7 +296,7 @@ async def test_an_agent_that_exits_before_it_speaks_is_an_answer_over_http(
     start = partial(StdioTransport.start, python("raise SystemExit(3)"))
     async with tidy_loop(), bridged(start) as web:
         headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
-        async with httpx.AsyncClient(trust_env=False, headers=headers) as http:
+        async with httpx.AsyncClient(trust_env=False, verify=False, headers=headers) as http:
             answer = await http.post(f"http://127.0.0.1:{web.port}/acp", content=HELLO)
     assert answer.status_code == 502
     assert answer.json()["error"]["message"] == "the agent exited with code 3"
@@ -356,7 +356,7 @@ async def test_a_connection_that_nobody_reads_from_is_ended() -> None:
     memory = InMemory()
     async with tidy_loop(), bridged(memory.start, limits=BridgeLimits(unread=0.1)) as web:
         headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
-        async with httpx.AsyncClient(trust_env=False, headers=headers) as http:
+        async with httpx.AsyncClient(trust_env=False, verify=False, headers=headers) as http:
             url = f"http://127.0.0.1:{web.port}/acp"
             posting = asyncio.create_task(http.post(url, content=HELLO))
             agent = await memory.agent()

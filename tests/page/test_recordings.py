@@ -37,7 +37,11 @@ class Program:
     def __init__(self, site: Site) -> None:
         headers = {"authorization": f"Bearer {site.token}"}
         self._http = httpx.AsyncClient(
-            base_url=f"{site.url}api", headers=headers, timeout=PATIENCE, trust_env=False
+            base_url=f"{site.url}api",
+            headers=headers,
+            timeout=PATIENCE,
+            trust_env=False,
+            verify=False,
         )
         self._workspace = site.workspace
 

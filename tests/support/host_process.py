@@ -27,7 +27,7 @@ class HostProcess:
         self.errors = folder / "stderr"
         self.is_up = False
         self.http = httpx.AsyncClient(
-            base_url=f"http://{machine.address}:{_PORT}", timeout=60, trust_env=False
+            base_url=f"http://{machine.address}:{_PORT}", timeout=60, trust_env=False, verify=False
         )
         self._folder = folder
         self._store = store

@@ -1,4 +1,8 @@
-"""`dragoman serve` as a process: started, spoken to, killed, started again."""
+"""`dragoman serve` as a process: started, spoken to, killed, started again.
+
+It is forked from a process that has already imported it; where a test measures it, or has a shell
+prepare it, it is started as a user would start it.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,10 @@ import sys
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import IO
 
 import httpx
+from support.warm_command import WarmProcess, warm_command
 
 COMMAND = Path(sys.executable).parent / "dragoman"
 AGENTS = Path(__file__).parents[1] / "web" / "programs" / "agents.py"
@@ -28,19 +34,22 @@ class ServerProcess:
         self.workspace.mkdir(exist_ok=True)
         self.errors = home / "stderr"
         with open(self.errors, "ab") as errors:
-            self.process = subprocess.Popen(
-                [*self.command(_settings(home)), *words],
-                env=_environment(home) | variables,
-                cwd=self.workspace,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            )
-        assert self.process.stdout is not None
-        self.address = self.process.stdout.readline().decode().strip()
+            command = [*self.command(_settings(home)), *words]
+            self.process = self._started(command, variables, errors)
+        self.address = self._said.readline().decode().strip()
         assert self.address.startswith("http://"), self.errors.read_text()
         self.origin, _, self.token = self.address.partition("/#token=")
         self.port = int(self.origin.rpartition(":")[2])
+
+    def _started(
+        self, command: list[str], variables: dict[str, str], errors: IO[bytes]
+    ) -> WarmProcess | subprocess.Popen[bytes]:
+        reader, writer = os.pipe()
+        self._said: IO[bytes] = os.fdopen(reader, "rb")
+        env = _environment(self.home) | variables
+        with open(os.devnull, "rb") as nothing, open(writer, "wb") as stdout:
+            streams = [each.fileno() for each in (nothing, stdout, errors)]
+            return warm_command().start(command, env, self.workspace, streams)
 
     def command(self, settings: str) -> list[str]:
         return [str(COMMAND), "serve", "--settings", settings]
@@ -52,10 +61,11 @@ class ServerProcess:
             headers={"authorization": f"Bearer {self.token}"},
             timeout=SECONDS,
             trust_env=False,
+            verify=False,  # plain HTTP: reading whom to trust takes longer than many a test
         )
 
     def kill(self) -> None:
-        self.process.kill()
+        self.process.send_signal(signal.SIGKILL)
         self.close()
 
     def end(self, number: int = signal.SIGTERM) -> int:
@@ -67,10 +77,11 @@ class ServerProcess:
 
     def close(self) -> None:
         if self.process.poll() is None:
-            self.process.kill()
+            self.process.send_signal(signal.SIGKILL)
         self.process.wait(SECONDS)
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        if isinstance(self.process, WarmProcess):
+            self.process.close()
+        self._said.close()
 
 
 @contextmanager
@@ -79,7 +90,26 @@ def server_process(home: Path, *words: str, **variables: str) -> Generator[Serve
         yield server
 
 
-class PreparedProcess(ServerProcess):
+class StartedProcess(ServerProcess):
+    """One that shares nothing with others, not even memory."""
+
+    def _started(
+        self, command: list[str], variables: dict[str, str], errors: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            command,
+            env=_environment(self.home) | variables,
+            cwd=self.workspace,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+        assert process.stdout is not None
+        self._said = process.stdout
+        return process
+
+
+class PreparedProcess(StartedProcess):
     """One that a shell starts, after a line such as `umask 000`."""
 
     def __init__(self, home: Path, line: str, *words: str) -> None:

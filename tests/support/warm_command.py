@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -29,6 +30,12 @@ class WarmProcess:
 
     def send_signal(self, number: int) -> None:
         os.kill(self.pid, number)
+
+    def poll(self) -> int | None:
+        """Its exit code, if it has ended."""
+        if self.returncode is None and select.select([self._socket], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
 
     def wait(self, seconds: float | None = None) -> int:
         if self.returncode is None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from support.raw_http import request
-from support.server_process import ServerProcess, server_process
+from support.server_process import ServerProcess, StartedProcess
 
 STREAM = {"accept": "text/event-stream"}
 MIB = 1024 * 1024
@@ -63,7 +64,7 @@ async def _turn(server: ServerProcess, readers: int, events: int) -> tuple[list[
 async def test_readers_are_told_everything_and_the_server_does_not_grow_with_them(
     readers: int, events: int, tmp_path: Path
 ) -> None:
-    with server_process(tmp_path) as server:
+    with closing(StartedProcess(tmp_path)) as server:
         _, alone = await _turn(server, 1, events)
         counts, grown = await _turn(server, readers, events)
         assert len(counts) == readers

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from support.server_process import ServerProcess, server_process
+from support.server_process import ServerProcess, StartedProcess
 
 MIB = 1024 * 1024
 PEAK = 96 * MIB
@@ -56,7 +57,7 @@ class Trial:
 
 def flooded(home: Path, what: str, count: int, words: int) -> dict[str, int]:
     """What it took, beside a turn that says so many words and must not notice."""
-    with server_process(home, "--yolo") as server, server.http as http:
+    with closing(StartedProcess(home, "--yolo")) as server, server.http as http:
         http.timeout = httpx.Timeout(60.0)
         trial = Trial(server, http)
         # What a process takes once and keeps does not count.

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.server_process import COMMAND, ServerProcess, server_process
+from support.warm_command import warm_command
 
 from dragoman.process.process_tree import children
 
@@ -20,17 +21,11 @@ SECONDS = 60.0
 
 def _refused(home: Path, *words: str) -> tuple[int, str]:
     """The exit code and the line of a server that does not start."""
-    done = subprocess.run(
-        [COMMAND, "serve", *words],
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "DRAGOMAN_HOME": str(home / "state")},
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.stdout == ""
-    return done.returncode, done.stderr
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "DRAGOMAN_HOME": str(home / "state")}
+    command = [str(COMMAND), "serve", *words]
+    code, out, err = warm_command().run(command, env, home, b"", SECONDS)
+    assert out == b""
+    return code, err.decode()
 
 
 def _descendants(pid: int) -> set[int]:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
-from support.server_process import ServerProcess, server_process
+from support.server_process import ServerProcess, StartedProcess, server_process
 from support.unread_output import fill, unread_fifo
 
 from dragoman.agents.settings import load_settings
@@ -25,7 +25,7 @@ from dragoman.web.server.deadline import Deadline
 STUCK = Path(__file__).parent / "programs" / "stuck.py"
 
 
-class StuckProcess(ServerProcess):
+class StuckProcess(StartedProcess):
     def __init__(self, home: Path, how: str) -> None:
         (home / "state").mkdir(mode=0o700)
         self._how = how
