@@ -439,7 +439,10 @@ def test_what_the_rules_are_for_is_allowed(number: int) -> None:
 
 
 @pytest.mark.parametrize("text", LINES)
-def test_a_bare_execute_rule_covers_every_line(text: str) -> None:
+def test_a_bare_execute_rule_covers_every_line_but_those_that_write_protected_files(
+    text: str,
+) -> None:
     rule = Rule(effect="allow", operation="execute")
     decision = decide(line(text), (rule,), now=0, session_id="s", project="/ws")
-    assert decision.effect == "allow"
+    protected = any(name in text for name in (".bashrc", ".envrc", ".git/config"))
+    assert decision.effect == ("ask" if protected else "allow")

@@ -192,10 +192,11 @@ def test_rules_cover_a_line_if_they_cover_each_part(
 
 
 @pytest.mark.parametrize(("rules", "line", "covers"), PAIRS)
-def test_a_rule_for_all_commands_covers_every_line_as_ever(
+def test_a_rule_for_all_commands_covers_every_line_that_writes_no_protected_file(
     rules: tuple[str, ...], line: str, covers: bool
 ) -> None:
-    assert effect(asked(line), *flag_rules(execute=True)) == "allow"
+    expected = "ask" if "> out/." in line and "../" not in line else "allow"
+    assert effect(asked(line), *flag_rules(execute=True)) == expected
 
 
 def test_where_a_line_goes_counts_for_a_rule_with_a_folder() -> None:
@@ -322,7 +323,7 @@ NOT_DENIED = {
         "git 'push x'",
         "echo git; ls push",
     ),
-    "rm -rf x": ("rm -rf x y", "ls; rm -rf y", "rm -rf x$y", "echo rm -rf x"),
+    "rm -rf x": ("rm -rf x y", "ls; rm -rf y", "echo rm -rf x"),
     "> secret/**": ("ls secret/x", "ls < a > b", "ls > secretly/x", "cat secret/x"),
 }
 

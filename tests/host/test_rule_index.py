@@ -11,7 +11,7 @@ import pytest
 from dragoman.host.rules.access import Access, file_access, terminal_access
 from dragoman.host.rules.policy import decide, explain
 from dragoman.host.rules.rule import Rule
-from dragoman.host.rules.rule_index import RuleIndex
+from dragoman.host.rules.rule_index import RuleIndex, Sought
 
 WS, OTHER = "/ws", "/more"
 ROOTS = (WS, OTHER)
@@ -26,6 +26,10 @@ ACCESSES: list[Access] = [
                 "pytest -q > src/out.log",
                 "pytest < src/a.py",
                 "sudo git status; echo $x",
+                "cd $x; git $y > src/*.py",
+                "cd src; $x",
+                "/usr/bin/git -C src status",
+                "ls *; xargs git; python -c 'git status'",
                 "bash -lc 'git status'",
             ),
             (WS, "/ws/src"),
@@ -55,6 +59,10 @@ PATHS = (
         ".",
         "./src/**",
         "src/*.py",
+        "src/a.*",
+        "**/a.py",
+        "**/a*.py",
+        "**/*.p[xy]",
         "a\\[b\\].py",
         "s?c",
     ),
@@ -113,8 +121,35 @@ def test_of_hundreds_of_rules_few_are_looked_at() -> None:
         Rule(effect="allow", path="src/1/**"),
     ]
     index = RuleIndex(rules, WS)
-    assert index.about({"execute"}, [("git", "status")], (), ROOTS) == [rules[-2]]
-    assert index.about({"write"}, (), ["/ws/src/1/a.py"], ROOTS) == [rules[301], rules[-1]]
+    run = Sought(
+        operations={"execute"},
+        commands=[("git", "status")],
+        programs={"git"},
+        words={"git", "status"},
+        folders=["/ws"],
+        hosts=False,
+        tools=False,
+        roots=ROOTS,
+    )
+    assert index.about(run) == [rules[-2]]
+    write = Sought(
+        operations={"write"}, paths=["/ws/src/1/a.py"], hosts=False, tools=False, roots=ROOTS
+    )
+    assert index.about(write) == [rules[301], rules[-1]]
+    strict = [
+        *(Rule(effect="deny", operation="write", path=f"src/{n}/**") for n in range(200)),
+        *(Rule(effect="ask", path=f"**/*.{n}") for n in range(200)),
+        *(Rule(effect="deny", cwd=f"src/{n}") for n in range(200)),
+        *(Rule(effect="deny", host=f"{n}.example") for n in range(200)),
+        *(Rule(effect="deny", tool=f"tool{n}") for n in range(200)),
+        *(Rule(effect="allow", cwd=f"src/{n}") for n in range(200)),
+        Rule(effect="ask", argv_prefix=("/usr/bin/git",)),
+        Rule(effect="deny", path="**/a.py"),
+        Rule(effect="deny", path="src/[1]/a.py"),
+    ]
+    index = RuleIndex(strict, WS)
+    assert index.about(run) == [strict[-3]]
+    assert index.about(write) == [strict[1], strict[-2], strict[-1]]
 
 
 def test_an_index_is_of_its_rules_and_project_alone() -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from dragoman.host.commands.shell_line import Argv, Reading, carried, read_argv, read_line
+from dragoman.host.commands.carriers import SHELLS, carried, program_name
+from dragoman.host.commands.shell_line import Argv, Reading, read_argv, read_line
 from dragoman.host.rules.access import MOST_OF_COMMAND, Access, Command
 
 
@@ -37,6 +38,7 @@ _DATABASE = "deletes a database or its data"
 _SECRETS = "reads credentials"
 _RULES = "changes what agents may do, which is for a person to say"
 _ANSWERS = "answers a question that was put to a person"
+_UNASKED = "starts an agent that asks nobody"
 _OUR_RULES = ("policy add", "policy remove", "policy revoke", "policy trust")
 
 _TABLE = (
@@ -95,6 +97,13 @@ _TABLE = (
         "|".join(f"{start}dragoman {verb}" for start in ("", "run ") for verb in _OUR_RULES),
     ),
     _Danger(_ANSWERS, "dragoman", "sessions answer"),
+    _Danger(_UNASKED, "dragoman", having="--yolo"),
+    _Danger(_UNASKED, "python[0-9.]* uv uvx pipx", "dragoman|run dragoman", having="--yolo"),
+    _Danger(
+        _UNASKED,
+        "claude codex copilot cursor-agent gemini goose kimi opencode qwen",
+        having="--yolo|--dangerously.*|--allow-all.*",
+    ),
     _Danger("runs as another user", "sudo doas su pkexec runuser run0"),
     _Danger(_SECRETS, "gh", "auth token"),
     _Danger(_SECRETS, "aws", "configure|sts"),
@@ -244,10 +253,24 @@ def _in_line_of(argv: Argv) -> str | None:
 def _in_reading(reading: Reading) -> str | None:
     layers = (each.argv for run in reading.runs for each in run)
     found = (
-        _of_words(argv) or next(filter(None, map(_of_words, carried(argv))), None)
+        _of_words(argv) or next(filter(None, map(_of_words, _carried(argv))), None)
         for argv in layers
     )
     return next(filter(None, found), None)
+
+
+def _carried(argv: Argv) -> Iterator[Argv]:
+    """What a program runs that runs others; of a shell, also the commands of its lines."""
+    for words in (argv, *carried(argv)):
+        yield words
+        if program_name(words[0]) in SHELLS:
+            for line in words[2:_MOST_LINES]:
+                if len(line) <= _LONGEST_LINE:
+                    yield from (each.argv for run in read_line(line).runs for each in run)
+
+
+_MOST_LINES = 12
+_LONGEST_LINE = 2048
 
 
 def _of_words(argv: Argv) -> str | None:

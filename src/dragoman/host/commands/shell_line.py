@@ -69,45 +69,7 @@ def read_argv(argv: Argv) -> Reading:
     return reader.reading()
 
 
-_CARRIERS = frozenset(
-    (
-        *(
-            "builtin",
-            "busybox",
-            "chrt",
-            "command",
-            "doas",
-            "env",
-            "exec",
-            "find",
-            "flock",
-            "ionice",
-        ),
-        *("nice", "nocorrect", "noglob", "nohup", "parallel", "setsid", "stdbuf", "strace", "sudo"),
-        *("time", "timeout", "unbuffer", "watch", "xargs"),
-    )
-)
 _SHELLS = frozenset(("ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"))
-_MOST_CARRIED = 12
-_LONGEST_CARRIED = 2048
-
-
-def carried(argv: Argv) -> Iterator[Argv]:
-    """What the words may run besides, by programs that run others: for rules that deny, and so too
-    many rather than too few."""
-    program = argv[0].rpartition("/")[2]
-    if program in _CARRIERS:
-        for at in range(1, min(len(argv), _MOST_CARRIED)):
-            yield argv[at:]
-            yield from _lines_of(argv[at:])
-    yield from _lines_of(argv)
-
-
-def _lines_of(argv: Argv) -> Iterator[Argv]:
-    if argv[0].rpartition("/")[2] in _SHELLS:
-        for line in argv[2:_MOST_CARRIED]:
-            if len(line) <= _LONGEST_CARRIED:
-                yield from (each.argv for layers in read_line(line).runs for each in layers)
 
 
 class _Doubt(Exception):

@@ -193,7 +193,7 @@ class _Maker(NamedTuple):
         if access.protection is not None:
             return f"{access.protection}; it is asked for each time"
         rule = self.decision.rule
-        if rule is not None and rule.effect == "ask":
+        if rule is not None and rule.effect != "allow":
             return f"{rule.label} asks each time"
         found = danger_of(access)
         return (

@@ -62,6 +62,17 @@ def literal_beginning(glob: str) -> tuple[str, str]:
     return "/".join(names), "/".join(components[len(names) :])
 
 
+def literal_end(glob: str) -> str | None:
+    """The name that every path ends in that matches, or what follows the last dot of it, with the
+    dot; None if it may be any."""
+    last = next((part for part in reversed(glob.split("/")) if part not in ("", ".")), "..")
+    if last != ".." and not _special.search(last):
+        return last
+    dot = last.rfind(".")
+    return last[dot:] if dot >= 0 and not _special.search(last, dot) and last != ".." else None
+
+
+_special = re.compile(r"[*?\[\]\\]")
 _escaped = re.compile(r"\\(.)", re.DOTALL)
 
 

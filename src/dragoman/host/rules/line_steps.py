@@ -6,29 +6,41 @@ A step is a command that the line runs, or a file that it redirects. Nothing is 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from dragoman.host.commands.file_operands import files_written_by, makes_links
+from dragoman.host.commands.loose_line import LooseLine, Suspect, has_marks, loosely, shown
 from dragoman.host.commands.plain_command import plain_words
-from dragoman.host.commands.shell_line import Argv, Reading, carried, read_argv, read_line
+from dragoman.host.commands.shell_line import Argv, Reading, read_argv, read_line
+from dragoman.host.commands.word_match import Named, matched
 from dragoman.host.rules.access import Access, Command, Sighting, normalise
 from dragoman.host.rules.rule import Rule
-from dragoman.host.rules.rule_index import RuleIndex
+from dragoman.host.rules.rule_index import Numbered, RuleIndex, Sought
 
 Look: TypeAlias = Callable[[str, bool], Sighting | None]
 """What an absolute path is on the disk, and what it means to write it if that is wanted; None where
 that is unknown."""
-_MOST_STEPS = 256
+_MOST_FOLDERS = 8
 
 
 def by_letters(path: str, writing: bool) -> Sighting | None:
     """Without a look at the disk."""
     return Sighting(normalise(path))
+
+
+class StepHit(NamedTuple):
+    """A step that a rule to deny or to ask speaks of, or may speak of if it is not `sure`: then
+    with the rule without the condition of which nothing is known."""
+
+    rule: Rule
+    step: Access
+    sure: bool
+    words: str
 
 
 class Steps:
@@ -40,9 +52,12 @@ class Steps:
         self._sightings: dict[tuple[str, bool], Sighting | None] = {}
         self._folders: dict[str, Sighting | None] = {}
         self._accesses: dict[tuple[Argv, str], Access] = {}
-        runs = access.operation == "execute" and not access.env and all(access.commands)
-        self._read = _readings(access.commands) if runs else []
-        self._words = _words(self._read)
+        self._files: list[Access] | None = None
+        self._at_most: list[Access] | None = None
+        runs = "execute" in access.operations and not access.env and all(access.commands)
+        self._loose = [loosely(each) for each in access.commands] if runs else []
+        self._read = _readings(access.commands) if runs and access.operation == "execute" else []
+        self._layers = {argv for each in self._loose for argv in each.layers}
         self._whole = [
             plain_words(each) if isinstance(each, str) else each for each in access.commands
         ]
@@ -50,7 +65,7 @@ class Steps:
     @property
     def tell_more(self) -> bool:
         """Whether there is more to them than the words that rules are compared with anyway."""
-        return bool(self._read) and (len(self._words) > 1 or None in self._whole)
+        return bool(self._read) and (len(self._layers) > 1 or None in self._whole)
 
     @property
     def are_lines(self) -> bool:
@@ -65,21 +80,43 @@ class Steps:
         [read] = self._read
         return not read.unread and read.early and bool(read.runs)
 
-    def worth_a_look(self, rules: RuleIndex) -> list[Rule]:
+    def worth_a_look(
+        self, rules: RuleIndex, real: Mapping[str, list[Numbered]] | None = None
+    ) -> list[Rule]:
         """The rules without those that cannot match, of which there may be hundreds."""
-        access, files = self._access, self.files
-        found = rules.about(
-            {*access.operations, *(each.operation for each in files)},
-            self._named,
-            (*access.paths, *(path for each in files for path in each.paths)),
-            access.roots,
+        return rules.about(self._sought(), real)
+
+    def _sought(self) -> Sought:
+        access, files, loose = self._access, self.files_at_most, self._loose
+        folders = [*access.folders, *access.cwd_aliases]
+        seen = self._folders_gone_to if loose else []
+        for each in filter(None, seen):
+            folders += (each.path, *each.aliases)
+        paths = [*access.paths, *access.aliases]
+        for file in files:
+            paths += (*file.paths, *file.aliases)
+        one = loose[0] if len(loose) == 1 else None
+        return Sought(
+            operations={*access.operations, *(each.operation for each in files)},
+            commands={*filter(None, self._whole), *self._layers},
+            programs=one.programs if one else {name for each in loose for name in each.programs},
+            words=one.words if one else _union(loose),
+            any_program=any(each.any_program for each in loose),
+            paths=paths,
+            any_path=any(not each.paths for each in files),
+            folders=folders,
+            any_folder=None in seen or (bool(loose) and access.cwd is None),
+            hosts=bool(access.hosts),
+            tools=bool(access.names or access.tool is not None),
+            roots=access.roots,
         )
-        return found if files or access.paths or access.aliases else _without_paths(found)
 
     @property
-    def _named(self) -> set[Argv]:
-        """Every command that a rule may name."""
-        return {*filter(None, self._whole), *(argv for argv, _ in self._words)}
+    def _folders_gone_to(self) -> list[Sighting | None]:
+        return [
+            *(self._folder(each) for loose in self._loose for each in loose.gone_to),
+            *(each for loose in self._loose for each in self._folders_of(loose)[1:]),
+        ]
 
     @property
     def commands(self) -> list[list[Access]]:
@@ -120,27 +157,119 @@ class Steps:
                 return why
         return None
 
-    @cached_property
+    @property
     def files(self) -> list[Access]:
-        return [
-            *(self._file("read", path) for read in self._read for path in read.reads),
-            *(self._file("write", path) for read in self._read for path in read.writes),
-        ]
+        """Those of lines that are read, and of the others as far as they are."""
+        if self._files is None:
+            self._files = [
+                *(self._file("read", path) for read in self._read for path in read.reads),
+                *(self._file("write", path) for read in self._read for path in read.writes),
+            ]
+        return self._files
 
-    def concerning(self, rule: Rule) -> Iterator[Access]:
-        """Those that a rule to deny or to ask may speak of."""
+    # ── for rules that deny or ask ────────────────────────────────────────────────────────────
+
+    @property
+    def files_at_most(self) -> list[Access]:
+        """Every file that may be redirected; one without a path may be any."""
+        if self._at_most is None:
+            self._at_most = self.files
+            if len(self._read) < len(self._loose) or any(read.unread for read in self._read):
+                self._at_most = [file for loose in self._loose for file in self._files_of(loose)]
+        return self._at_most
+
+    def _files_of(self, loose: LooseLine) -> Iterator[Access]:
+        for file in loose.files:
+            operation = "write" if file.writes else "read"
+            path = os.path.expanduser(file.path) if file.path.startswith("~/") else file.path
+            if has_marks(path) or path.startswith("~"):
+                yield self._file_at(operation, None)
+            elif path.startswith("/"):
+                yield self._file(operation, path)
+            else:
+                for folder in self._folders_of(loose):
+                    full = "" if folder is None else f"{folder.path}/{path}"
+                    seen = self._look(full, file.writes) if full else None
+                    yield self._file_at(operation, seen)
+
+    def _folders_of(self, loose: LooseLine) -> list[Sighting | None]:
+        """Where its commands may run: at its start, and wherever it goes. None is anywhere."""
+        if self._access.cwd is None:
+            return [None]
+        if not loose.folders:
+            return [Sighting(self._access.cwd, self._access.cwd_aliases)]
+        start = Sighting(self._access.cwd, self._access.cwd_aliases)
+        found: dict[Sighting | None, None] = {start: None}
+        for folder in loose.folders[:_MOST_FOLDERS]:
+            path = os.path.expanduser(folder) if folder[:2] in ("~", "~/") else folder
+            if has_marks(path) or path[:1] in ("~", "-", "+") or not path:
+                found[None] = None
+                continue
+            for top in list(found)[:_MOST_FOLDERS]:
+                full = path if path.startswith("/") else top and f"{top.path}/{path}"
+                found[self._look(full, False) if full else None] = None
+        if len(loose.folders) > _MOST_FOLDERS or len(found) > _MOST_FOLDERS:
+            found[None] = None
+        return list(found)
+
+    def hits(self, rule: Rule) -> Iterator[StepHit]:
+        """The steps that a rule to deny or to ask may speak of."""
         words = rule.argv or rule.argv_prefix
         if words:
-            count = len(words)
-            yield from (each for each in self._carried if each.commands[0][:count] == words)
+            named = Named(words, exact=rule.argv is not None)
+            for loose in self._loose:
+                yield from self._named(rule, named, loose)
             return
-        if rule.path is None:
-            yield from self._carried
-        yield from self.files
+        if rule.cwd is not None and rule.path is None:
+            for loose in self._loose:
+                yield from (
+                    self._in_folder(rule, folder, self._access.commands, "", sure=True)
+                    for folder in self._folders_of(loose)
+                )
+        for file in self.files_at_most:
+            if file.paths or rule.path is None:
+                text = f"{file.operation} {', '.join(file.paths)}".rstrip()
+                yield StepHit(rule, file, bool(file.paths), text)
+            else:
+                anywhere = msgspec.structs.replace(rule, path=None)
+                yield StepHit(anywhere, file, False, f"{file.operation} a file that is not known")
 
-    @cached_property
-    def _carried(self) -> list[Access]:
-        return [self._command(*each) for each in self._words]
+    def _named(self, rule: Rule, named: Named, loose: LooseLine) -> Iterator[StepHit]:
+        for suspect in loose.suspects:
+            if (found := matched(suspect, named)) is not None:
+                text = shown(found.words)
+                for folder in self._where(suspect, loose):
+                    yield self._in_folder(rule, folder, (named.words,), text, sure=found.sure)
+
+    def _where(self, suspect: Suspect, loose: LooseLine) -> list[Sighting | None]:
+        if suspect.folder is None:
+            return self._folders_of(loose)
+        if not suspect.folder:
+            cwd = self._access.cwd
+            return [None if cwd is None else Sighting(cwd, self._access.cwd_aliases)]
+        return [self._folder(suspect.folder)]
+
+    def _in_folder(
+        self,
+        rule: Rule,
+        folder: Sighting | None,
+        commands: tuple[Command, ...],
+        text: str,
+        *,
+        sure: bool,
+    ) -> StepHit:
+        is_known = folder is not None or rule.cwd is None
+        step = msgspec.structs.replace(
+            self._access,
+            commands=commands,
+            cwd=None if folder is None else folder.path,
+            cwd_aliases=() if folder is None else folder.aliases,
+        )
+        rule = rule if is_known else msgspec.structs.replace(rule, cwd=None)
+        where = text or ("a command" if folder is None else f"a command in {folder.path}")
+        return StepHit(rule, step, sure and is_known, where)
+
+    # ── accesses ──────────────────────────────────────────────────────────────────────────────
 
     def _command(self, argv: Argv, folder: str) -> Access:
         if (known := self._accesses.get((argv, folder))) is None:
@@ -188,6 +317,15 @@ class Steps:
         return self._sightings[path, writing]
 
 
+def _union(loose: Sequence[LooseLine]) -> set[str] | None:
+    found: set[str] = set()
+    for each in loose:
+        if each.words is None:
+            return None
+        found |= each.words
+    return found
+
+
 def _why_not_written(file: Access, words: str = "") -> str | None:
     """Why no answer about commands covers that they write this file."""
     if file.protection is not None:
@@ -207,23 +345,6 @@ def _readings(commands: Sequence[Command]) -> list[Reading]:
 def _words_of(step: Access) -> Argv:
     words = step.commands[0]
     return () if isinstance(words, str) else words
-
-
-def _words(read_ones: Sequence[Reading]) -> list[tuple[Argv, str]]:
-    """Every command that may run, with its folder; also what is only carried by another."""
-    found: dict[tuple[Argv, str], None] = {}
-    for read in read_ones:
-        for run in read.runs:
-            for each in run:
-                found[each.argv, each.folder] = None
-            # The last is what all the others carry, if they were understood.
-            for each in run if read.unread else run[-1:]:
-                found.update(((argv, each.folder), None) for argv in carried(each.argv))
-    return list(found)[:_MOST_STEPS]
-
-
-def _without_paths(rules: list[Rule]) -> list[Rule]:
-    return [rule for rule in rules if rule.path is None]
 
 
 def _may_lead_elsewhere(folder: str) -> bool:

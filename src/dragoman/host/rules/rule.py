@@ -107,11 +107,13 @@ def _words(name: str, value: Any) -> tuple[str, ...] | None:
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """When and for which session a decision is made; `project` is its first workspace root."""
+    """When and for which session a decision is made; `project` is its first workspace root.
+    `above` are projects that this is in, or other names of it: what they deny or ask counts."""
 
     now: float
     session_id: str
     project: str
+    above: frozenset[str] = frozenset()
 
 
 _SPEAKS_OF: dict[str, frozenset[Operation]] = {
@@ -168,7 +170,8 @@ def out_of_force(rule: Rule, agent: str, moment: Moment) -> str | None:
         return "it is for another session"
     # An agent's ids may come again: a rule for a session can name its project too.
     in_project = rule.scope == "project" or (rule.scope == "session" and rule.project is not None)
-    if in_project and rule.project != moment.project:
+    is_above = rule.effect != "allow" and rule.project in moment.above
+    if in_project and rule.project != moment.project and not is_above:
         return "it is for another project"
     if rule.agent is not None and not matches_name(rule.agent, agent):
         return f"it is for the agent {rule.agent}"

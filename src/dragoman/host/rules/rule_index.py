@@ -5,75 +5,179 @@ Made once for many decisions. It errs on one side only: a rule that it leaves ou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from dragoman.host.commands.shell_line import Argv
+import msgspec
+
+from dragoman.host.commands.carriers import Argv, program_name
 from dragoman.host.rules.access import Operation
-from dragoman.host.rules.globs import is_within, literal_beginning
+from dragoman.host.rules.globs import is_within, literal_beginning, literal_end
 from dragoman.host.rules.rule import Rule, covered
 
-_Numbered: TypeAlias = tuple[int, Rule]
+Numbered: TypeAlias = tuple[int, Rule]
+
+
+class Sought(msgspec.Struct, frozen=True, kw_only=True):
+    """What an access names, by which rules are found."""
+
+    operations: Collection[Operation] = ()
+    commands: Iterable[Argv] = ()
+    """For rules that allow."""
+    programs: Collection[str] = ()
+    """The names, in lower case, of what may be run; for rules that deny or ask."""
+    words: Collection[str] | None = ()
+    """Every word that may follow one of them, None if it may be any."""
+    any_program: bool = False
+    paths: Collection[str] = ()
+    any_path: bool = False
+    folders: Collection[str] = ()
+    any_folder: bool = False
+    hosts: bool = True
+    tools: bool = True
+    roots: Sequence[str] = ()
+
+
+class _Places:
+    """Rules by a glob for paths: by the names it begins with, or what it ends in."""
+
+    def __init__(self) -> None:
+        self.all: list[Numbered] = []
+        self._by_beginning: dict[str, list[Numbered]] = {}
+        self._by_end: dict[str, list[Numbered]] = {}
+
+    def file(self, numbered: Numbered, glob: str) -> None:
+        self.all.append(numbered)
+        beginning, end = _beginning(glob), literal_end(glob)
+        if beginning.strip("/") or end is None:
+            self._by_beginning.setdefault(beginning, []).append(numbered)
+        else:
+            self._by_end.setdefault(end, []).append(numbered)
+
+    def about(
+        self, paths: Iterable[str], roots: Sequence[str], more: Mapping[str, list[Numbered]]
+    ) -> Iterator[list[Numbered]]:
+        for path in paths:
+            for above in _above(path, roots):
+                yield self._by_beginning.get(above, _NONE)
+                if more:
+                    yield more.get(above, _NONE)
+            if self._by_end:
+                yield from (self._by_end.get(end, _NONE) for end in _ends(path))
+
+
+_NONE: list[Numbered] = []
 
 
 class RuleIndex:
-    """Rules with their places in the list, by the command, the path or the operation they name.
+    """Rules with their places in the list, by what they name first: a command, a path, a folder, a
+    host, a tool, or an operation.
 
-    Rules for another project count nowhere in this one. A rule that denies or asks is not found by
-    its path: that may be a link, and lead to what is asked about.
+    `projects` are those whose rules count: this one, and for rules that deny or ask all that it is
+    in. None is for any.
     """
 
-    def __init__(self, rules: Iterable[Rule], project: str | None = None) -> None:
+    def __init__(
+        self, rules: Iterable[Rule], project: str | None = None, above: Collection[str] = ()
+    ) -> None:
         self.rules = tuple(rules)
+        self.above = frozenset(above)
+        """Other projects, whose rules that deny or ask count here too."""
         self._project = project
-        self._by_argv: dict[Argv, list[_Numbered]] = {}
-        self._by_prefix: dict[Argv, list[_Numbered]] = {}
-        self._by_path: dict[str, list[_Numbered]] = {}
-        self._by_operation: dict[Operation | None, list[_Numbered]] = {}
+        self._by_argv: dict[Argv, list[Numbered]] = {}
+        self._by_prefix: dict[Argv, list[Numbered]] = {}
+        self._by_program: dict[str, dict[str, list[Numbered]]] = {}
+        self._by_operation: dict[Operation | None, list[Numbered]] = {}
+        self._by_host: list[Numbered] = []
+        self._by_tool: list[Numbered] = []
+        self._allowed, self._allowed_folders = _Places(), _Places()
+        self._strict, self._strict_folders = _Places(), _Places()
         for numbered in enumerate(self.rules):
-            if project is None or _is_for(numbered[1], project):
+            if project is None or self._is_for(numbered[1], project):
                 self._file(numbered)
         self._lengths = sorted(set(map(len, self._by_prefix)))
 
-    def _file(self, numbered: _Numbered) -> None:
+    def _is_for(self, rule: Rule, project: str) -> bool:
+        if rule.scope != "project" or rule.project == project:
+            return True
+        return rule.effect != "allow" and rule.project in self.above
+
+    def _file(self, numbered: Numbered) -> None:
         rule = numbered[1]
-        if rule.argv is not None:
+        allows = rule.effect == "allow"
+        if rule.argv is not None and allows:
             self._by_argv.setdefault(rule.argv, []).append(numbered)
-        elif rule.argv_prefix is not None:
+        elif rule.argv_prefix is not None and allows:
             self._by_prefix.setdefault(rule.argv_prefix, []).append(numbered)
-        elif rule.effect == "allow" and rule.path is not None:
-            self._by_path.setdefault(_beginning(rule.path), []).append(numbered)
-        elif rule.effect == "allow":
-            for each in covered(rule):
-                self._by_operation.setdefault(each, []).append(numbered)
+        elif rule.argv is not None or rule.argv_prefix is not None:
+            program, second = (*(rule.argv or rule.argv_prefix or ()), "", "")[:2]
+            named = self._by_program.setdefault(program_name(program).casefold(), {})
+            named.setdefault(second, []).append(numbered)
+        elif rule.path is not None:
+            (self._allowed if allows else self._strict).file(numbered, rule.path)
+        elif rule.cwd is not None:
+            (self._allowed_folders if allows else self._strict_folders).file(numbered, rule.cwd)
+        elif rule.host is not None:
+            self._by_host.append(numbered)
+        elif rule.tool is not None:
+            self._by_tool.append(numbered)
         else:
-            self._by_operation.setdefault(rule.operation, []).append(numbered)
+            for each in covered(rule) if allows else (rule.operation,):
+                self._by_operation.setdefault(each, []).append(numbered)
+
+    @property
+    def placed(self) -> list[Numbered]:
+        """The rules that deny or ask about a path or a folder, which may have other names."""
+        return [*self._strict.all, *self._strict_folders.all]
 
     def is_of(self, rules: tuple[Rule, ...], project: str) -> bool:
         """Whether these are the same rules, one by one."""
         return project == self._project and rules == self.rules
 
-    def about(
-        self,
-        operations: Collection[Operation],
-        commands: Iterable[Argv],
-        paths: Iterable[str],
-        roots: Sequence[str],
-    ) -> list[Rule]:
-        """Those that may speak of one of these operations, commands and paths, in their order."""
-        lists = [self._by_operation.get(each) for each in (None, *operations)]
-        for argv in commands:
+    def about(self, sought: Sought, real: Mapping[str, list[Numbered]] | None = None) -> list[Rule]:
+        """Those that may speak of it, in their order. `real` has, by the real names of their
+        paths, rules that deny or ask."""
+        lists = [self._by_operation.get(each) for each in (None, *sought.operations)]
+        for argv in sought.commands:
             lists.append(self._by_argv.get(argv))
             lists += (self._by_prefix.get(argv[:length]) for length in self._lengths)
-        if self._by_path:
-            lists += (self._by_path.get(each) for path in paths for each in _above(path, roots))
+        if self._by_program:
+            lists += self._named(sought)
+        lists += self._at(sought, real or {})
+        lists.append(self._by_host if sought.hosts else None)
+        lists.append(self._by_tool if sought.tools else None)
         found = dict(numbered for each in lists if each for numbered in each)
         return [found[at] for at in sorted(found)]
 
+    def _named(self, sought: Sought) -> Iterator[list[Numbered]]:
+        """The rules that deny or ask about one of the programs."""
+        all_of = self._by_program if sought.any_program else sought.programs
+        for program in all_of:
+            named = self._by_program.get(program)
+            if named is None:
+                continue
+            if sought.any_program or sought.words is None:
+                yield from named.values()
+            elif len(named) < len(sought.words):
+                yield from (e for word, e in named.items() if not word or word in sought.words)
+            else:
+                yield from (named.get(word, _NONE) for word in ("", *sought.words))
 
-def _is_for(rule: Rule, project: str) -> bool:
-    return rule.scope != "project" or rule.project == project
+    def _at(self, sought: Sought, real: Mapping[str, list[Numbered]]) -> Iterator[list[Numbered]]:
+        roots = sought.roots
+        if self._allowed.all:
+            yield from self._allowed.about(sought.paths, roots, {})
+        if self._allowed_folders.all:
+            yield from self._allowed_folders.about(sought.folders, roots, {})
+        if self._strict.all and sought.any_path:
+            yield self._strict.all
+        elif self._strict.all:
+            yield from self._strict.about(sought.paths, roots, real)
+        if self._strict_folders.all and sought.any_folder:
+            yield self._strict_folders.all
+        elif self._strict_folders.all:
+            yield from self._strict_folders.about(sought.folders, roots, real)
 
 
 @lru_cache(maxsize=1024)
@@ -96,3 +200,12 @@ def _lineage(path: str) -> Iterator[str]:
         yield path[:at]
         at = path.rfind("/", 0, at)
     yield path[:1] if path.startswith("/") else ""
+
+
+def _ends(path: str) -> Iterator[str]:
+    """What the globs that match a path may end in: its name, or what follows a dot in it."""
+    name = path.rpartition("/")[2]
+    yield name
+    at = name.rfind(".")
+    if at >= 0:
+        yield name[at:]

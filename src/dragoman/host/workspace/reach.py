@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import os
+import stat
 import threading
+import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,12 +19,8 @@ from functools import cached_property
 from itertools import islice
 from typing import TypeAlias
 
-import msgspec
-
 from dragoman.host.rules.access import Sighting, normalise
-from dragoman.host.rules.globs import escape, literal_beginning
 from dragoman.host.rules.protected import folded, usual_places
-from dragoman.host.rules.rule import Rule
 from dragoman.host.workspace.jail import Resolved, resolve
 
 # What makes a folder a git repository, and what git runs once it is one.
@@ -91,10 +89,75 @@ class Reach:
         """Where protected names lead that are links, or lie behind one."""
         found: dict[str, str] = {}
         for home in dict.fromkeys(self._homes):
-            for name in _linked_places("" if home == "/" else home, "", _place_names()):
+            for name in _linked_names("" if home == "/" else home):
                 with suppress(OSError, ValueError):
                     found.setdefault(resolve(name), name)
         return found
+
+
+class FolderStates:
+    """Folders as they were when they were added: a name that is made, moved or removed in one of
+    them changes its state, and nobody can set that back."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, tuple[int, ...]] = {}
+        self._names: dict[str, tuple[int, ...]] = {}
+        self._is_settled = True
+
+    def add(self, folder: str) -> None:
+        """All that is in a folder."""
+        state = self._folders[folder] = _state(folder)
+        # File systems measure the time in steps: within one, another change would not show.
+        self._is_settled &= max(state, default=0) < time.time_ns() - _STEP_NS
+
+    def add_name(self, path: str) -> None:
+        """What is called so, a link or not."""
+        self._names[path] = _identity(path)
+
+    def still_hold(self) -> bool:
+        """Whether nothing was made, moved or removed there since."""
+        return (
+            self._is_settled
+            and all(_state(each) == was for each, was in self._folders.items())
+            and all(_identity(each) == was for each, was in self._names.items())
+        )
+
+
+_STEP_NS = 100_000_000
+
+
+def _state(folder: str) -> tuple[int, ...]:
+    try:
+        found = os.stat(folder)
+    except (OSError, ValueError):
+        return ()
+    return found.st_ctime_ns, found.st_ino, found.st_dev
+
+
+def _identity(path: str) -> tuple[int, ...]:
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return ()
+    changed = found.st_ctime_ns if stat.S_ISLNK(found.st_mode) else 0
+    return found.st_mode, found.st_ino, found.st_dev, changed
+
+
+_known: dict[str, tuple[FolderStates, tuple[str, ...]]] = {}
+_MOST_KNOWN = 64
+
+
+def _linked_names(top: str) -> tuple[str, ...]:
+    """The protected names beneath a home that are links; listed again when it has changed."""
+    states, names = _known.get(top, (None, ()))
+    if states is None or not states.still_hold():
+        states = FolderStates()
+        names = tuple(_linked_places(top, "", _place_names(), states))
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        if not names:  # what is behind a link may change elsewhere
+            _known[top] = states, names
+    return names
 
 
 def names_of(path: str) -> Sighting | None:
@@ -115,40 +178,16 @@ def named(path: str, real: Resolved, met: Sequence[str]) -> Sighting:
     return Sighting(real, tuple(names))
 
 
-def by_real_names(rule: Rule, *, roots: Sequence[str]) -> Iterator[Rule]:
-    """The same rule for where its path, or its folder, really is: its beginning may be a link, as
-    everything beneath a home behind one is."""
-    if rule.path is not None:
-        for glob in _real_globs(rule.path, roots):
-            yield msgspec.structs.replace(rule, path=glob)
-    if rule.cwd is not None:
-        for glob in _real_globs(rule.cwd, roots):
-            yield msgspec.structs.replace(rule, cwd=glob)
-
-
-def _real_globs(glob: str, roots: Sequence[str]) -> Iterator[str]:
-    names, rest = literal_beginning(glob)
-    if not names:
-        return
-    for top in ("",) if glob.startswith("/") else roots:
-        path = f"{top.rstrip('/')}/{names}"
-        try:
-            real = resolve(path)
-        except (OSError, ValueError):
-            continue
-        if real != path:
-            yield f"{escape(real.rstrip('/'))}/{rest}"
-
-
-def _linked_places(top: str, below: str, names: _Names) -> Iterator[str]:
+def _linked_places(top: str, below: str, names: _Names, states: FolderStates) -> Iterator[str]:
     """The protected names that are links, or lie behind one."""
+    states.add(f"{top}/{below}")
     for name, is_link in _entries(f"{top}/{below}", names):
         place = f"{below}{name}"
         if is_link:
             places = (p for p in usual_places() if f"{p}/".startswith(f"{place}/"))
             yield from (path for p in places if os.path.lexists(path := f"{top}/{p}"))
         elif names[name]:
-            yield from _linked_places(top, f"{place}/", names[name])
+            yield from _linked_places(top, f"{place}/", names[name], states)
 
 
 def _entries(folder: str, names: _Names) -> list[tuple[str, bool]]:
