@@ -73,6 +73,7 @@ async def test_what_cannot_be_stopped_alone_is_told_from_what_is_not_there(tmp_p
             ({"toolCallId": "c"}, (409, "unsupported")),
             ({"toolCallId": "d"}, (404, "unknown_tool_call")),
             ({"terminalId": "t"}, (404, "unknown_terminal")),
+            ({"subagentId": "s"}, (404, "unknown_subagent")),
         ]
         for stop, refusal in refusals:
             assert await web.refused("POST", path, stop) == refusal
