@@ -32,8 +32,8 @@ errors, replay and a clean end. The notes list features that the agent does not 
 methods; the notes say what else was seen. Entries for other agents are based on published
 information.
 
-**Steer** is the [way](../explanation/steering.md) in which the tested version takes what is said
-into a running turn, while a command runs. With `queue` it takes nothing: it is the next prompt.
+**Steer** is the [way](../explanation/steering.md) in which the tested version takes a steer while a
+command runs. With `queue`, the agent takes none: the steer becomes the next prompt.
 
 To check your own installation, run `dragoman agents doctor NAME`.
 
@@ -43,10 +43,10 @@ To check your own installation, run `dragoman agents doctor NAME`.
 FLAGS = """
 ## Flags
 
-Each tested agent was asked to write a file and to run a command, with the flag and without it, with
-nobody to ask. "Without asking" means that the agent was seen to act by itself, which no flag and
-no rule stops. Goose was tested in its mode `approve`, Qwen Code in
-its mode `default`, OpenCode with `permission` set to `ask`.
+Each tested agent was asked to write a file and to run a command, with and without the flag, while
+nobody was there to answer questions. "Without asking" means that the agent was seen to act by
+itself, which no flag and no rule stops. Goose was tested in its mode `approve`, Qwen Code in its
+mode `default`, OpenCode with `permission` set to `ask`.
 
 | agent | with `--write` | without | with `--exec` | without |
 |---|---|---|---|---|

@@ -188,7 +188,7 @@ class VersionMismatch(ProtocolError):
 
 
 class RemoteError(DragomanError):
-    """An error reply: received for a call of ours, or raised to answer a call of theirs."""
+    """An error reply: the agent's to our request, or raised to answer a request of the agent's."""
 
     code: int = -32603
     title: ClassVar[str] = "error"

@@ -305,7 +305,7 @@ def test_what_is_typed_meanwhile_is_queued_or_said_into_the_turn(dragoman: Drago
         terminal.wait_for("Enter queues, Alt-Enter steers")
         terminal.type("rather blue")
         terminal.press("M-Enter")
-        drawn = terminal.wait_for("delivered into the running turn")
+        drawn = terminal.wait_for("delivered to the running turn")
         assert drawn.count("rather blue") == 1
         terminal.enter("and then")
         terminal.wait_for("queued: 1 waiting")

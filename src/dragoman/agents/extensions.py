@@ -42,7 +42,7 @@ TOOL_OUTPUT: Final = Extension(
 
 
 def _parent_call(said_by: str, *path: str) -> Extension:
-    meaning = "the tool call that started the subagent which tells this"
+    meaning = "the tool call that started the subagent that sent this"
     return Extension(path=path, said_by=said_by, meaning=meaning)
 
 
@@ -57,7 +57,7 @@ def _of_terminals(key: str, meaning: str) -> Extension:
 
 
 TERMINAL_INFO: Final = _of_terminals(
-    "terminal_info", "a terminal of the agent's own begins: `terminal_id`, `cwd`"
+    "terminal_info", "the agent has started a terminal of its own: `terminal_id`, `cwd`"
 )
 TERMINAL_OUTPUT: Final = _of_terminals(
     "terminal_output", "what such a terminal prints: `terminal_id`, `data`"
@@ -68,17 +68,17 @@ TERMINAL_EXIT: Final = _of_terminals(
 STEERING: Final = Extension(
     path=("steering", "supported"),
     said_by="Claude, Codex",
-    meaning="in the answer to `initialize`: it takes steers, by `_session/steering`",
+    meaning="in the reply to `initialize`: the agent accepts steers, through `_session/steering`",
 )
 ACTIVE_RUN: Final = Extension(
     path=("goose", "activeRunId"),
     said_by="Goose",
-    meaning="the run that `_goose/unstable/session/steer` has to name; null when it is over",
+    meaning="the run that `_goose/unstable/session/steer` must name; null once it has ended",
 )
 PROMPT_QUEUEING: Final = Extension(
     path=("claudeCode", "promptQueueing"),
     said_by="Claude",
-    meaning="in its capabilities: it takes a prompt while another is in flight",
+    meaning="in the agent's capabilities: it accepts a prompt while another is in flight",
 )
 EXTENSIONS: Final = (
     *TOOL_NAMES,

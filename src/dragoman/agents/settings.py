@@ -41,8 +41,8 @@ TOP_KEYS: Keys = {
     ),
     "enter": (
         '`"queue"` or `"steer"`',
-        "what Enter does in `chat` while a turn runs: queue a prompt (the default), or say it into "
-        "the turn; Alt-Enter does the other",
+        "what Enter does in `chat` while a turn runs: queue a prompt (the default), or send it "
+        "to the running turn; Alt-Enter does the other",
     ),
     "$schema": ("string", "ignored; for editors"),
 }

@@ -270,7 +270,7 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     prompt.add_argument(
         "--steer",
         metavar="TEXT",
-        help="say this into the running turn of the session that --session or --resume names, and "
+        help="send this to the running turn of the session named by --session or --resume, and "
         "print what became of it",
     )
     _add_output_options(prompt.add_argument)

@@ -59,8 +59,8 @@ class AgentCapabilities(msgspec.Struct, kw_only=True, omit_defaults=True, rename
     auth_status: bool = False
     providers: bool = False
     steer: Literal["steering", "prompt"] | None = None
-    """How it takes a steer, as it says at once. Others name the run to be steered in each turn, or
-    ask for the steers that wait."""
+    """How it accepts steers, if it says so in the handshake. Other agents name a run to steer in
+    each turn, or ask for the steers that wait."""
     raw: dict[str, Any] = {}
 
 

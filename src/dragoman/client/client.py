@@ -246,15 +246,16 @@ class Client:
     @property
     def pending(self) -> list[ElicitationRequest]:
         """What the agent asks outside any session, while it signs in or opens one. `questions` says
-        whether they wait for `answer_elicitation`; by default, once this has been read."""
+        whether these wait for `answer_elicitation`. By default, they are declined until the program
+        first reads this, and wait from then on."""
         if self._outside.attended is None:
             self._outside.attended = True
         return list(self._outside.pending.values())
 
     @property
     def questions(self) -> Attendance | None:
-        """What happens to a question that nobody takes, here and in sessions opened from now on;
-        None if the program did not choose."""
+        """What happens to a question that nobody answers at once, here and in sessions opened from
+        now on; None if the program did not choose."""
         return self._questions
 
     @questions.setter

@@ -60,7 +60,8 @@ class Timeouts(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class SessionOptions(TypedDict, total=False):
-    """What a session may be opened with; what an agent does not accept is not sent to it."""
+    """Options for opening a session. Those that the agent does not accept are not sent to it, and a
+    notice says so."""
 
     additional_directories: Sequence[str | os.PathLike[str]]
     mcp_servers: Sequence[McpServer]

@@ -16,13 +16,13 @@ McpHandler: TypeAlias = Callable[[str, dict[str, Any] | None], Awaitable[Any]]
 
 
 class InProcessServer(msgspec.Struct, kw_only=True):
-    """An MCP server in this process. The agent reaches it through the ACP connection, or, if it has
-    no MCP over ACP but runs on this machine, through a small program that it starts.
+    """An MCP server in this process. The agent reaches it through the ACP connection or, if the
+    agent runs on this machine without MCP over ACP, through a small program that it starts.
 
     `handle(method, params)` answers an MCP request, such as `tools/list` or `tools/call`, with
     its result. What it raises becomes the error: a RemoteError as it is, anything else as an
-    internal one. `id` must be unique on the connection. To the program, Dragoman answers
-    `initialize`, with these `capabilities`, and `ping`.
+    internal one. `id` must be unique on the connection. Requests of the small program for
+    `initialize` and `ping` are answered by Dragoman, the first with these `capabilities`.
     """
 
     name: str

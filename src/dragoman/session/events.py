@@ -116,7 +116,7 @@ class TurnCancelling(Recorded, tag="turn_cancelling"):
 class TurnEnded(Recorded, tag="turn_ended"):
     """The end of a turn, exactly once: the agent's stop reason, or the error that cut it short.
 
-    `interrupted` says that it was cut by the end of the process that ran it, or by a fork.
+    `interrupted` says that it was cut short by the end of its process, or by a fork.
     """
 
     turn_id: str
@@ -286,8 +286,8 @@ class CompactionSummary(FromAgent, tag="compaction_summary"):
 class SubagentUpdated(FromAgent, tag="subagent"):
     """A subagent of this session, new or changed; fields left UNSET did not change, None clears.
 
-    `parent` is the subagent that started it, None for the session's own agent. `tool_call_id` is
-    the call that started it if the agent reports its work as tool calls alone.
+    `parent` is the subagent that started it, None if the session's own agent did. `tool_call_id` is
+    the call that started it, if the agent reports the subagent's work only as tool calls.
     """
 
     session_id: str
@@ -302,10 +302,10 @@ class SubagentUpdated(FromAgent, tag="subagent"):
 
 
 class SubagentEvent(FromAgent, tag="subagent_event"):
-    """What a subagent tells: an event of its own thread, `state.subagents[session_id].thread`.
+    """What a subagent reports: an event of its own thread, `state.subagents[session_id].thread`.
 
-    What it asks, and what Dragoman does for it, are events of the session with its id in
-    `subagent`.
+    Its questions, and what Dragoman does for it, are events of the session, with the subagent's id
+    in `subagent`.
     """
 
     session_id: str
@@ -347,7 +347,7 @@ class PeerMessageChunk(FromAgent, tag="peer_message_chunk"):
 
 
 class ActivityChanged(Recorded, tag="activity"):
-    """What the agent does between turns, in its own word (`running`, `requires_action`, `idle`),
+    """What the agent does between turns, in its own terms (`running`, `requires_action`, `idle`),
     and what runs in the background. Fields left UNSET did not change."""
 
     activity: str | UnsetType = UNSET
@@ -439,7 +439,8 @@ class ElicitationSettled(Recorded, tag="elicitation_settled"):
 
 
 class TerminalStarted(Recorded, tag="terminal_started"):
-    """A terminal started. One of ours has an `argv`; one of the agent's may have a `command`."""
+    """A terminal started. One that Dragoman runs has an `argv`; one of the agent's own may have a
+    `command`."""
 
     is_history = True
 
@@ -482,7 +483,7 @@ class TerminalReleased(Recorded, tag="terminal_released"):
 
 
 class FileWritten(Recorded, tag="file_written"):
-    """The agent had us write a file.
+    """Dragoman wrote a file for the agent.
 
     `created` says that there was no file before. If there was, and `before` is None, its content is
     not here: it was not text, or too large. `imported` says that it comes from an imported file, so
@@ -528,10 +529,11 @@ class PromptUnqueued(Recorded, tag="prompt_unqueued"):
 
 
 class Steered(Recorded, tag="steered"):
-    """What became of a steer: exactly once, unless it is dropped from the queue.
+    """What became of a steer: recorded exactly once, unless it is dropped from the queue.
 
-    Only one that is `queued` is still to be sent. The `content` is missing where a turn has it:
-    that which it becomes, or the one with this `turn_id`. The `reason` is in the agent's words.
+    Only a `queued` steer will still be sent. `content` is empty if the steer becomes a turn of its
+    own (`queued` or `started`), which has the content. `turn_id` is the turn that was running, or
+    the one that was started. `reason` says why it was not delivered, if that is known.
     """
 
     queue_id: str

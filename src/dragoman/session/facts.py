@@ -156,8 +156,8 @@ class BackgroundWork(Fact):
 
 
 class SubagentState(Fact):
-    """What a subagent does: `running`, `requires_action` or `idle`, or another word of the agent's.
-    `usage` and `error` are as the agent sends them."""
+    """What a subagent does: `running`, `requires_action` or `idle`, or another value that the agent
+    uses. `usage` and `error` are as the agent sends them."""
 
     state: str = ""
     stop_reason: str | None = None
@@ -200,7 +200,7 @@ class PermissionOffer(Fact):
     consequence: str = ""
     """The rules that it makes."""
     confirm: bool = False
-    """Whether the person has to say it twice, since the command is dangerous."""
+    """Whether the answer must be confirmed, because the command is dangerous."""
 
 
 Asking = TypeVar("Asking", bound="PermissionQuestion")
@@ -232,13 +232,13 @@ class PermissionQuestion(msgspec.Struct, omit_defaults=True, rename="camel"):
     """The names of the variables that are set for a command; their values may be secret."""
     offers: list[PermissionOffer] = []
     danger: str | None = None
-    """Why to think twice about the command."""
+    """Why the command counts as dangerous; None if it does not."""
     same_as: str | None = None
     """An identical request that is already waiting; its answer answers this one too."""
     subagent: str | None = None
     """The id of the subagent that asks; None for the session's own agent."""
     asked_by: str | None = None
-    """What that subagent is called, after those that started it."""
+    """The subagent's name, preceded by the names of those that started it."""
 
     def as_kind(self, kind: type[Asking], **changes: Any) -> Asking:
         """The same question as a struct of another kind, with its own fields in `changes`."""

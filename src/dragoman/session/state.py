@@ -96,9 +96,9 @@ def _flush(words: list[str], parts: list[Content]) -> None:
 class UserEntry(_Spoken, tag="user"):
     """What the user said: a prompt, or what the agent attributes to the user.
 
-    `reported`: the agent said so outside a replayed history, so it is possible
-    that nobody typed it here. `steer`: it was meant for the turn that ran, and this became of it,
-    for this `reason`.
+    `reported`: the agent reported it outside a replayed history, so it is possible that nobody
+    typed it here. `steer`: it was a message to the running turn, with this outcome; `reason` says
+    why.
     """
 
     reported: bool = False
@@ -230,7 +230,7 @@ AnyEntry: TypeAlias = (
 
 
 class Terminal(msgspec.Struct, omit_defaults=True, rename="camel"):
-    """A terminal that we run for the agent, or one of its own that it only shows."""
+    """A terminal that we run for the agent, or one of the agent's own that it reports."""
 
     id: str
     argv: list[str] = []
@@ -285,9 +285,9 @@ Pending: TypeAlias = PendingPermission | PendingElicitation
 class Subagent(msgspec.Struct, omit_defaults=True, rename="camel"):
     """A session that the agent started for part of its work; `seq` and `at` say when.
 
-    `parent` is the subagent that started it, None for the session's own agent. Its `thread` is
-    the fold of what it told, with its own entries, plan, usage and terminals; questions are with
-    the session's.
+    `parent` is the subagent that started it, None if the session's own agent did. Its `thread` is
+    the fold of its own events, with its own entries, plan, usage and terminals; its questions are
+    in the session's `pending`.
     """
 
     session_id: str
@@ -327,7 +327,7 @@ class QueuedPrompt(msgspec.Struct, omit_defaults=True, rename="camel"):
     content: list[Content]
     terms: TurnTerms | None = None
     steer: SteerStage | None = None
-    """For a prompt that is meant for the running turn: it waits, or is with the agent."""
+    """For a message to the running turn: whether it waits, or the agent already has it."""
 
 
 Ending: TypeAlias = Literal["completed", "cancelled", "failed", "interrupted"]
@@ -448,12 +448,12 @@ class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
         return entry if isinstance(entry, kind) else None
 
     def thread_of(self, subagent_id: str | None) -> SessionState:
-        """The thread of a subagent; that of the session for None, and for one it does not have."""
+        """The thread of a subagent; the session's own for None, or if there is no such subagent."""
         child = None if subagent_id is None else self.subagents.get(subagent_id)
         return self if child is None else child.thread
 
     def subagent_path(self, subagent_id: str) -> list[Subagent]:
-        """A subagent, after those that started it, the first first."""
+        """A subagent, preceded by those that started it, the outermost first."""
         path: list[Subagent] = []
         following: str | None = subagent_id
         while following is not None and (child := self.subagents.get(following)) is not None:
@@ -464,7 +464,7 @@ class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
         return path
 
     def subagent_name(self, subagent_id: str) -> str:
-        """What to call a subagent, after those that started it: `outer › inner`."""
+        """The name of a subagent, preceded by those that started it: `outer › inner`."""
         path = self.subagent_path(subagent_id)
         return " › ".join(each.name for each in path) or subagent_id
 

@@ -97,8 +97,8 @@ class AgentTurn:
     # ── having others work ────────────────────────────────────────────────────────────────────
 
     def subagent(self, subagent_id: str, **fields: Any) -> Self:
-        """Announce a subagent, with fields as ACP writes them; what it says and asks is done with
-        what is returned. It runs until it is `done`."""
+        """Announce a subagent, with fields as ACP writes them, and return its own turn: what that
+        says and asks comes from the subagent. It runs until it is `done`."""
         self.tell_of(subagent_id, **{"state": {"state": "running"}, **fields})
         session = self._connection.open_subagent(subagent_id, self.session)
         child = type(self)(self._connection, session, [], self.request_id)
@@ -107,12 +107,12 @@ class AgentTurn:
         return child
 
     def tell_of(self, subagent_id: str, **fields: Any) -> None:
-        """Say what changed about a subagent."""
+        """Report what changed about a subagent."""
         told = {"sessionUpdate": "subagent_update", "sessionId": subagent_id, **fields}
         self.update(told)
 
     def done(self, stop_reason: str = "end_turn") -> None:
-        """Of a subagent: it has nothing left to do."""
+        """For a subagent: report that it has nothing left to do."""
         if self._parent is not None:
             idle = {"state": "idle", "stopReason": stop_reason}
             self._parent.tell_of(self.session_id, state=idle)

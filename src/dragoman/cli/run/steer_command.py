@@ -17,7 +17,7 @@ from dragoman.safe_text import single_line
 from dragoman.session.content import Content, Text
 
 WORDS = {
-    "delivered": "delivered into the running turn",
+    "delivered": "delivered to the running turn",
     "sent": "sent: the agent takes it up at its next step",
     "queued": "queued: it is the next prompt, unless the agent asks for it before the turn ends",
     "started": "no turn was running: it started one",

@@ -60,7 +60,7 @@ class Session:
         self, client: Client, *, session_id: str, place: Place, log: SessionLog, gate: Gate
     ) -> None:
         self.id = session_id
-        """The agent's id of the session."""
+        """The agent's id for the session."""
         self.place = place
         self.state = log.state
         """The fold of all events, a `SessionState`; it changes with each event."""
@@ -175,9 +175,11 @@ class Session:
         return turn
 
     async def steer(self, prompt: PromptInput) -> Steer:
-        """Say something into the running turn: content as for `prompt`. How depends on what the
-        agent offers; where it offers nothing, or no turn can take it, it is the next
-        prompt. If nothing runs, it is one at once. What it returns says what became of it.
+        """Send a message to the running turn, with content as for `prompt`.
+
+        How it is delivered depends on what the agent offers. If the agent offers nothing, or the
+        turn cannot take the message, it becomes the next prompt; if no turn is running, it starts
+        one. What is returned says what became of it, as far as that is known.
 
         Raises what `prompt` raises.
         """
@@ -283,7 +285,7 @@ class Session:
         self.begin_next()
 
     def begin_next(self) -> None:
-        """Send what waits, unless there is a reason not to."""
+        """Send the next queued prompt, if it can be sent now."""
         if not (self._closing or self._holding or self._client.connection_error is not None):
             self.go_on()
 
@@ -378,8 +380,8 @@ class Session:
         return prepare(prompt, client.capabilities, self.cwd, files_are_here=client.files_are_here)
 
     def drop_queued(self, turn: Turn) -> None:
-        """Drop a queued prompt; its turn ends as cancelled, and is not sent. A steer that is with
-        the agent stays."""
+        """Drop a queued prompt; its turn ends as cancelled, and is not sent. A steer that the
+        agent already has is not dropped."""
         if self.steering.is_here(turn):
             self._queue.remove(turn)
             self.log.record(e.PromptUnqueued(turn.id, dropped=True))

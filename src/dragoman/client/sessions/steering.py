@@ -39,11 +39,11 @@ _HERE = ("waiting", "kept")
 
 
 class Steer(msgspec.Struct, eq=False):
-    """What became of something said into a running turn, as far as it is known at once.
+    """What became of a message to the running turn, as far as that is known when it is returned.
 
-    `sent`: the agent has it, and takes it up at its next step. One that is `queued` may still be
-    delivered to an agent that asks for it. The event `Steered` says what became of it in the end.
-    `turn` is the one that it becomes otherwise.
+    `sent`: the agent has it, and takes it up at its next step. A steer that is `queued` may still
+    be delivered, to an agent that asks for it. The event `Steered` has the final outcome. `turn` is
+    the turn that it started, or that it becomes if the running turn does not take it.
     """
 
     id: str

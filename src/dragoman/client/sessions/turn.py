@@ -81,7 +81,7 @@ class Turn:
         self.unread = False
         """Nobody reads the events: the turn is awaited, not iterated."""
         self.steer: PendingSteer | None = None
-        """Set while the prompt is queued for the turn that runs now."""
+        """Set while the prompt is queued as a steer of the running turn."""
         self._owner = owner
         self._text: str | None = None
         self._asked: str | None = None
@@ -133,7 +133,7 @@ class Turn:
         await self._ended.wait()
 
     async def settled_within(self, seconds: float) -> bool:
-        """Whether the end came that soon."""
+        """Wait for the end, but no longer than this; whether it came."""
         try:
             async with asyncio.timeout(seconds):
                 await self.wait()

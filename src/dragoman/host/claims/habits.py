@@ -56,7 +56,7 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
         return self.tool_kinds.get(call.name or "") == "fetch" == self.kind_of(call)
 
     def inputs_of(self, call: ToolCall) -> list[Any]:
-        """All that it says to be its input."""
+        """Everything that the call claims as its input."""
         return [call.raw_input, *self._told_in_content(call), *self._told_in_title(call)]
 
     def _told_in_content(self, call: ToolCall) -> Iterator[Any]:

@@ -27,7 +27,7 @@ class ElicitationRequest(
     """A form to fill in (`mode` is `form`, with a `schema`), or an address to visit (`url`)."""
 
     session_id: str | None = None
-    """None for one that is asked outside any session, while signing in for example."""
+    """None if it is asked outside any session, for example while signing in."""
     meta: dict[str, Any] | None = None
 
     def as_event(self) -> ElicitationRequested:

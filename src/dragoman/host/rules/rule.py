@@ -22,7 +22,7 @@ Scope: TypeAlias = Literal["once", "session", "project", "user"]
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What it matches (all its conditions), its effect, and its scope.
+    """A rule: conditions, all of which must match, and its effect and scope.
 
     `path` is a glob: absolute, or relative to the roots of the workspace; `cwd` is one for the
     folder in which a command runs. A rule of scope `once` applies like one of scope `session`,

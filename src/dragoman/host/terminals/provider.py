@@ -59,7 +59,7 @@ class TerminalWatcher(Protocol):
 
 
 class TerminalsProvider(Protocol):
-    """Runs commands for an agent, after permission was decided.
+    """Runs commands for an agent, once that has been allowed.
 
     Raises ResourceNotFound for an unknown or released id; InternalError, with the reason, if a
     command cannot start. `kill` and `release` may be repeated.

@@ -34,7 +34,7 @@ _logger = logging.getLogger("dragoman.host")
 
 
 class FilesProvider(Protocol):
-    """Reads and writes text files for an agent, after permission was decided.
+    """Reads and writes text files for an agent, once that has been allowed.
 
     Raises ResourceNotFound for a missing file; InvalidParams for a path outside the workspace, or a
     file that is too large or not text; InternalError, with the reason, if the system refuses.

@@ -15,10 +15,11 @@ examples:
   dragoman chat
   dragoman chat -a gemini --write --cwd ~/project
 
-In the chat, /help lists the commands. Enter sends the prompt; Esc Enter, or a
-backslash at the end of a line, starts a new line. While a turn runs, Enter
-queues the prompt and Alt-Enter says it into the turn; "enter" in the settings
-exchanges them. Esc or Ctrl-C cancels the running turn, Ctrl-D quits."""
+In the chat, /help lists the commands. Enter sends the prompt; Alt-Enter (or
+Esc Enter), or a backslash at the end of a line, starts a new line. While a turn
+runs, Enter queues the prompt, and Alt-Enter sends it to the running turn;
+"enter" in the settings swaps the two. Esc or Ctrl-C cancels the running turn,
+Ctrl-D quits."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

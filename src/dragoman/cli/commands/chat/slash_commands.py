@@ -42,8 +42,8 @@ OWN = {
     "quit": "quit, like Ctrl-D",
 }
 _KEYS = {
-    "Enter": "send; Esc Enter, or \\ at the end of a line, starts a new line",
-    "Alt-Enter": "while a turn runs: say it into the turn, or queue it if Enter steers",
+    "Enter": "send; \\ at the end of a line starts a new line",
+    "Alt-Enter, Esc Enter": "new line; while a turn runs: steer it, or queue if Enter steers",
     "Esc, Ctrl-C": "cancel the running turn",
     "Up, Ctrl-R": "history; Ctrl-R to search it",
     "@file": "mention a file; Tab completes its name",
