@@ -43,7 +43,7 @@ def test_an_example_runs_as_printed(code: str, tmp_path: Path) -> None:
         env={**os.environ, "DRAGOMAN_HOME": str(tmp_path / "home")},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr

@@ -171,7 +171,7 @@ def run(name: str, folder: Path) -> str:
         env={**os.environ, "DRAGOMAN_HOME": str(folder / "home")},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 
 def wheel(folder: Path) -> Path:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=60)
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=600)
     [made] = folder.glob("*.whl")
     return made
 

@@ -16,7 +16,7 @@ SCRIPT = ROOT / "scripts" / "check_words.py"
 
 def checked(*files: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(SCRIPT), *map(str, files)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_the_text_of_the_repository_is_clean() -> None:
