@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -123,3 +124,36 @@ def test_an_agent_that_wants_to_write_the_file_is_asked_about(project: Path) -> 
     stored = trusted(project)
     assert effect(stored, project, NAME, yolo=True) == "ask"
     assert protection(f"{project}/.Dragoman/policy.toml") == "it says what agents may do"
+
+
+def test_what_is_not_trusted_is_not_parsed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = trusted(project)
+
+    def loads(_text: str) -> None:
+        raise AssertionError("it was parsed")
+
+    monkeypatch.setattr(tomllib, "loads", loads)
+    assert remark(stored, project) == ""
+    assert "is not trusted" in remark(Stored(), project)
+    (project / NAME).write_text(ALLOW)
+    assert "has changed" in remark(stored, project)
+    (project / NAME).write_text("# nothing yet\n")
+    assert remark(Stored(), project) == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (f"{'.'.join('a' * 30_000)} = 1\n", "line 1"),
+        (f"\n[{'.'.join('a' * 30_000)}]\n", "line 2"),
+        ('[[rules]]\neffect="ask"\n' * 501, "at most 500 rules"),
+    ],
+)
+def test_a_file_that_takes_long_to_read_is_refused(
+    project: Path, content: str, problem: str
+) -> None:
+    (project / NAME).write_text(content)
+    file = read_project_file(str(project))
+    assert file is not None
+    with pytest.raises(ConfigError, match=problem):
+        file.rules()

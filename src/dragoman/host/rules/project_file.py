@@ -19,7 +19,10 @@ from dragoman.host.rules.rule import Rule
 from dragoman.host.workspace.regular_file import read_regular
 
 NAME = ".dragoman/policy.toml"
-MOST_BYTES = 256 << 10
+MOST_BYTES = 64 << 10
+_MOST_RULES = 500
+_MOST_DOTS = 64
+"""In a line: TOML takes a dot for a step down in a table, and many take much time to follow."""
 _TRUST = "look at it, then run `dragoman policy trust`"
 
 Standing: TypeAlias = Literal["none", "untrusted", "changed", "gone", "broken", "trusted"]
@@ -46,7 +49,12 @@ class ProjectFile(msgspec.Struct, frozen=True):
             text = self.content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise ConfigError(self.path, f"byte {error.start}", "text in UTF-8") from error
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.count(".") > _MOST_DOTS:
+                raise ConfigError(self.path, f"line {number}", f"at most {_MOST_DOTS} dots")
         found = parse_policy(text, self.path, home=os.path.expanduser("~"))
+        if len(found) > _MOST_RULES:
+            raise ConfigError(self.path, "rules", f"at most {_MOST_RULES} rules")
         return tuple(
             msgspec.structs.replace(
                 rule, id=f"{self.digest}-{at}", scope="project", project=self.project
@@ -139,7 +147,7 @@ class ProjectRules(msgspec.Struct, frozen=True):
 
     def compared(self) -> Iterator[ComparedRule]:
         """Those of the file in its order, then those that are no longer in it."""
-        now, before = list(map(_content, self.written)), list(map(_content, self.trusted))
+        now, before = set(map(_content, self.written)), set(map(_content, self.trusted))
         for rule in self.written:
             yield ComparedRule(rule, written=True, trusted=_content(rule) in before)
         for rule in self.trusted:
@@ -193,17 +201,20 @@ def _allows(rule: Rule) -> bool:
 
 def remark(rules: Iterable[Rule], project: str) -> str | None:
     """What a person should know about the file of a project, in a sentence; None if it is trusted
-    as it is, or there is nothing in it."""
-    found = project_rules(rules, project)
-    match found.standing:
-        case "broken":
-            return f"no rule of this file applies: {found.problem}"
-        case "gone" if not all(map(_allows, found.trusted)):
-            return f"{found.path} is gone; what it denied or asked still applies"
-        case "untrusted":
-            return f"{found.path} is not trusted, so its rules do not apply: {_TRUST}"
-        case "changed":
-            changed = "has changed since you trusted it, and allows nothing until then"
-            return f"{found.path} {changed}: {_TRUST}"
-        case _:
-            return None
+    as it is, or there is no rule in it. What is not trusted is not parsed."""
+    path, trusted = os.path.join(project, NAME), of_project(rules, project)
+    try:
+        file = read_project_file(project)
+    except ConfigError as error:
+        return f"no rule of this file applies: {error}"
+    if file is None:
+        still_applies = not all(map(_allows, trusted))
+        return f"{path} is gone; what it denied or asked still applies" if still_applies else None
+    if any(rule.id.startswith(f"{file.digest}-") for rule in trusted):
+        return None
+    if trusted:
+        changed = "has changed since you trusted it, and allows nothing until then"
+        return f"{path} {changed}: {_TRUST}"
+    # A rule has an effect.
+    has_rules = b"effect" in file.content
+    return f"{path} is not trusted, so its rules do not apply: {_TRUST}" if has_rules else None
