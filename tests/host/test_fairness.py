@@ -20,7 +20,14 @@ from support.permission_scene import ENDED, question
 from support.raw_agent import Json, RawAgent
 
 from dragoman import Client, Policy, Rule, Session
+from dragoman.host.permissions.consent import OUR_OPTIONS
+from dragoman.host.permissions.offers import Offers
 from dragoman.host.permissions.questions import PermissionRequest
+from dragoman.host.rules.access import Sighting, terminal_access
+from dragoman.host.rules.policy import MOST_LOOKS
+from dragoman.host.rules.rule import YOUR_ANSWER
+from dragoman.host.workspace.reach import Reach
+from dragoman.host.workspace.roots import Workspace
 
 LONGEST = 0.25
 """Seconds of CPU in one step. The worst that is left is a large frame, read at once."""
@@ -198,6 +205,50 @@ async def test_a_flood_of_many_times_that_holds_nobody_up(
     flood: Flood, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await longest_step(flood(tmp_path, 25), tmp_path, monkeypatch) < LONGEST
+
+
+FILES = [f"f{number}" for number in range(4_000)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["touch", *FILES],
+        ["cp", *FILES, "d"],
+        ["ln", "-s", *FILES],
+        ["sort", *(word for name in FILES for word in ("-o", name))],
+        ["sort", *("-o", "f") * 4_000],
+        ["sh", "-c", "; ".join(f"cp a {name}" for name in FILES[:250])],
+    ],
+    ids=lambda words: f"{words[0]}-{len(words)}",
+)
+def test_few_of_many_files_are_looked_at(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+    look = Reach.look
+
+    def counted(reach: Reach, path: str) -> Sighting | None:
+        looks.append(path)
+        return look(reach, path)
+
+    monkeypatch.setattr(Reach, "look", counted)
+    root, policy = str(tmp_path), Policy()
+    access = terminal_access(words[0], words[1:], agent="a", cwd=root, roots=[root])
+    workspace = Workspace("s1", root)
+    offers = Offers(access, policy.decide(access, workspace), policy, workspace)
+    offers.offer(OUR_OPTIONS)
+    assert looks
+    assert len(looks) <= 2 * MOST_LOOKS  # by the decision, and by all offers together
+
+
+@pytest.mark.parametrize("count", [3, MOST_LOOKS + 1])
+def test_an_answer_covers_no_file_that_is_not_looked_at(count: int, tmp_path: Path) -> None:
+    root = str(tmp_path)
+    wide = Rule(effect="allow", operation="execute", argv_prefix=("touch",), source=YOUR_ANSWER)
+    access = terminal_access("touch", FILES[:count], agent="a", cwd=root, roots=[root])
+    found = Policy([wide]).decide(access, Workspace("s1", root)).effect
+    assert found == ("allow" if count < MOST_LOOKS else "ask")
 
 
 async def test_control_a_long_step_is_noticed(

@@ -63,6 +63,7 @@ class Offers:
         self._decision = decision
         self._policy = policy
         self._workspace = workspace
+        self._look = on_disk(access)
         self._made: dict[tuple[Answer, Breadth, Scope, bool], tuple[Rule, ...] | NoRule] = {}
         self._offered: dict[str, tuple[PermissionOffer, tuple[Rule, ...]]] = {}
 
@@ -113,7 +114,7 @@ class Offers:
             now=time.time(),
             session_id=self._workspace.session_id,
             project=self._workspace.cwd,
-            look=on_disk(self._access),
+            look=self._look,
         )
         return decision.effect == "allow"
 
@@ -134,7 +135,7 @@ class Offers:
                 ),
                 breadth=breadth,
                 new_id=_new_id,
-                steps=lambda access: Steps(access, on_disk(access)),
+                steps=lambda access: Steps(access, self._look),
             )
         return self._made[key]
 

@@ -141,6 +141,11 @@ class Steps:
         runs = (run for read in _readings(self._access.commands) for run in read.runs)
         return [self._command(run[-1].argv, run[-1].folder) for run in runs]
 
+    @cached_property
+    def _linking(self) -> list[Argv]:
+        """The commands after which another may write elsewhere."""
+        return [words for words in map(_words_of, self._runs) if makes_links(words)]
+
     def _why_beyond(self, rule: Rule, run: Access) -> str | None:
         [argv] = run.commands
         assert not isinstance(argv, str)  # a step has words
@@ -148,9 +153,9 @@ class Steps:
         if paths is None:
             why = f"the words of {argv[0]} do not say which files it would write"
             return None if rule.argv_prefix is None else why
-        if paths and any(makes_links(_words_of(e)) for e in self._runs if e.commands != (argv,)):
+        if paths and any(words != argv for words in self._linking):
             return f"only running the line shows where {argv[0]} would write"
-        for path in paths:
+        for path in dict.fromkeys(paths):
             full = path if path.startswith("/") else f"{run.cwd}/{path}"
             seen = self._look(full, True) if run.cwd is not None else None
             if why := _why_not_written(self._file_at("write", seen), f"{argv[0]} {path}"):

@@ -18,7 +18,7 @@ import msgspec
 
 from dragoman.data_directory import data_directory
 from dragoman.errors import ConfigError
-from dragoman.host.rules.access import OPERATIONS, Access, Operation, Sighting
+from dragoman.host.rules.access import OPERATIONS, Access, Operation, Sighting, normalise
 from dragoman.host.rules.decision import (
     NO_RULE,
     Considered,
@@ -107,17 +107,31 @@ def _is_blanket(rule: Rule, operation: Operation) -> bool:
 
 def on_disk(access: Access) -> Look:
     """Only for what is written does it matter which protected names lead there. Our own data is
-    nowhere, as for files that are asked of us."""
+    nowhere, as for files that are asked of us. Each path is looked at once, and no more of them
+    than takes little time."""
     reach: list[Reach] = []
+    known: dict[tuple[str, bool], Sighting | None] = {}
 
-    def look(path: str, writing: bool) -> Sighting | None:
+    def seen(path: str, writing: bool) -> Sighting | None:
+        if len(known) >= MOST_LOOKS:
+            return Sighting(normalise(path), hazard=_TOO_MANY) if writing else None
         if writing and not reach:
             reach.append(Reach((*access.roots, os.path.expanduser("~"))))
-        seen = reach[0].look(path) if writing else names_of(path)
+        found = reach[0].look(path) if writing else names_of(path)
         ours = f"{_our_data(*map(os.environ.get, _PLACED_BY))}/"
-        return None if seen is not None and f"{seen.path}/".startswith(ours) else seen
+        return None if found is not None and f"{found.path}/".startswith(ours) else found
+
+    def look(path: str, writing: bool) -> Sighting | None:
+        if (path, writing) not in known:
+            known[path, writing] = seen(path, writing)
+        return known[path, writing]
 
     return look
+
+
+MOST_LOOKS = 256
+"""At the disk, for the files that one request names in its commands."""
+_TOO_MANY = f"it names more than {MOST_LOOKS} files to be written"
 
 
 _PLACED_BY = ("DRAGOMAN_HOME", "XDG_DATA_HOME", "HOME")
