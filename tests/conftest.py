@@ -4,6 +4,7 @@ interrupted. The folders that take longest come first."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import tempfile
 from collections.abc import Generator
@@ -20,6 +21,14 @@ _TESTS = Path(__file__).parent
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
+
+
+# Of the objects made while tests are collected none is garbage; it is looked for often.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

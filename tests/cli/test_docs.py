@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.command import COMMAND, Dragoman
+from support.warm_command import warm_command
 
 from dragoman.agents.settings import parse_settings
 
@@ -98,17 +99,20 @@ def examples(page: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_example_prints_what_the_page_says(dragoman: Dragoman, page: str) -> None:
+def test_every_example_prints_what_the_page_says(
+    dragoman: Dragoman, page: str, tmp_path: Path
+) -> None:
     for block in _block.finditer((ROOT / "docs" / page).read_text()):
         if block["file"]:
             (dragoman.workspace / block["file"]).write_text(block["text"])
-    env = dragoman.env | {"PATH": f"{COMMAND.parent}:{dragoman.env['PATH']}"}
+    needed, variables = warm_command().put_on_path(tmp_path, COMMAND)
     assert examples(page)
     for line, expected in examples(page):
         done = subprocess.run(
             ("sh", "-c", line),
             cwd=dragoman.workspace,
-            env=env,
+            env=dragoman.env | variables,
+            pass_fds=[needed],
             check=False,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

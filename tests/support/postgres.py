@@ -23,7 +23,14 @@ import pytest
 from psycopg import sql
 
 _PLACES = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin")
-_SETTINGS = {"listen_addresses": "", "max_connections": "200", "shared_buffers": "64MB"}
+# Tests crash it, never the machine: what it has handed to the kernel is not lost.
+_SETTINGS = {
+    "listen_addresses": "",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "fsync": "off",
+    "full_page_writes": "off",
+}
 _TABLES = """
 SELECT tablename FROM pg_tables WHERE schemaname = 'dragoman' AND tablename NOT IN ('steps', 'head')
 """

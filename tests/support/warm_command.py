@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 _PROGRAM = Path(__file__).parent / "programs" / "warm.py"
+_FORKED = _PROGRAM.with_name("forked_dragoman.py")
 
 
 class WarmProcess:
@@ -72,6 +73,17 @@ class WarmCommand:
             order.seek(0)
             socket.send_fds(self._orders, [b"x"], [order.fileno(), told.fileno(), *streams])
         return WarmProcess(ours)
+
+    def put_on_path(self, folder: Path, command: Path) -> tuple[int, dict[str, str]]:
+        """Make a `dragoman` for scripts in the folder: the descriptor and the variables that a
+        script needs for it. `command` is the real one."""
+        program = folder / "dragoman"
+        program.write_text(f"#!{sys.executable} -IS\n{_FORKED.read_text()}")
+        program.chmod(0o755)
+        number = self._orders.fileno()
+        name = os.readlink(f"/proc/self/fd/{number}")
+        path = f"{folder}:{command.parent}:{os.environ['PATH']}"
+        return number, {"PATH": path, "WARM_COMMAND": f"{command} {number} {name}"}
 
     def run(
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, data: bytes, seconds: float

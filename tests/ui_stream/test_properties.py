@@ -20,7 +20,8 @@ from dragoman.session.facts import Decision, PermissionOption
 from dragoman.ui_stream import messages
 from dragoman.ui_stream.chunks import Sdk
 
-MANY = settings(max_examples=500, deadline=None, derandomize=True, database=None)
+SOME = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+MANY = settings(SOME, max_examples=500)
 _ids = st.sampled_from(["a", "b", "c"])
 _statuses = st.sampled_from(["pending", "in_progress", "completed", "failed", "odd"])
 _outputs: st.SearchStrategy[Any] = st.sampled_from([UNSET, None, "out", {"error": "bad"}])
@@ -79,7 +80,7 @@ def test_every_kind_of_event_is_tried() -> None:
     assert set(KINDS) == set(get_args(e.Event))
 
 
-@MANY
+@SOME
 @given(_stories, _sdks, st.integers(0, 9))
 def test_any_events_make_streams_that_keep_the_rules(
     events: list[e.Event], sdk: Sdk, seed: int
@@ -87,11 +88,15 @@ def test_any_events_make_streams_that_keep_the_rules(
     assert told(events, sdk, seed).problems == []
 
 
-@MANY
+@SOME
 @given(_stories, _sdks)
 def test_all_events_at_once_make_streams_that_keep_the_rules(
     events: list[e.Event], sdk: Sdk
 ) -> None:
+    _tell_at_once(events, sdk)
+
+
+def _tell_at_once(events: list[e.Event], sdk: Sdk) -> None:
     story = Told(sdk)
     story.feed(e.TurnStarted("t1", [Text("go")]), *events)
     while story.encoder.waiting:
@@ -100,14 +105,29 @@ def test_all_events_at_once_make_streams_that_keep_the_rules(
     assert story.problems == []
 
 
-@MANY
+@SOME
 @given(_stories)
 def test_encoding_changes_no_event(events: list[e.Event]) -> None:
+    _encode(events)
+
+
+def _encode(events: list[e.Event]) -> None:
     before = [msgspec.json.encode(event) for event in events]
     story = Told()
     story.feed(e.TurnStarted("t1", []), *events)
     messages(events)
     assert [msgspec.json.encode(event) for event in events] == before
+
+
+@pytest.mark.soak
+@MANY
+@given(_stories, _sdks, st.integers(0, 9))
+def test_very_many_events_make_streams_that_keep_the_rules_and_are_not_changed(
+    events: list[e.Event], sdk: Sdk, seed: int
+) -> None:
+    _encode(events)
+    _tell_at_once(events, sdk)
+    assert told(events, sdk, seed).problems == []
 
 
 @pytest.mark.parametrize("release", RELEASES)
