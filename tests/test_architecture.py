@@ -21,6 +21,7 @@ LAYERS = [
     "data_directory",
     "schema",
     "wire",
+    "fence",
     "process",
     "transport",
     "stream",

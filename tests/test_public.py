@@ -26,8 +26,9 @@ PUBLIC = {
     for module in MODULES
     for name in module.__all__
 }
-# ACP's own types, which a script of an agent may use, and what only the client speaks to.
-UNNAMED = ("dragoman.schema", "dragoman.client.dialects.dialect")
+# ACP's own types, which a script of an agent may use, what only the client speaks to, and what only
+# helper processes are told.
+UNNAMED = ("dragoman.schema", "dragoman.client.dialects.dialect", "dragoman.fence")
 # For types that a module imports for the type checker alone.
 NAMES = {name.rpartition(".")[2]: value for name, value in PUBLIC.items()}
 GENERATED = {"api.md", "events.md", "errors.md"}

@@ -26,7 +26,8 @@ NOTICE = "Generated from the source by `scripts/gen_reference.py`."
 GROUPS = {
     "Connect to an agent": (
         "Client AgentCommand RemoteAgent Transport HostCapabilities SessionOptions Timeouts Quirks "
-        "Offer SystemPrompt Tap AgentInfo AgentCapabilities AuthMethod SessionInfo run_prompt"
+        "Offer SystemPrompt Fence fence_around Tap AgentInfo AgentCapabilities AuthMethod "
+        "SessionInfo run_prompt"
     ),
     "Sessions and turns": "Session Turn Steer Stream PromptInput Change",
     "Content": (
@@ -51,8 +52,8 @@ GROUPS = {
         "request_meta"
     ),
     "Settings and MCP servers": (
-        "load_settings Settings AgentSettings Retention McpServer StdioServer HttpServer SseServer "
-        "InProcessServer"
+        "load_settings Settings AgentSettings FenceTerms Retention McpServer StdioServer "
+        "HttpServer SseServer InProcessServer"
     ),
 }
 # Methods that other layers of ours call, and constructors of what is made for you.
@@ -70,6 +71,7 @@ INTERNAL = {
     "PermissionRequested": {"description"},
     "SessionState": {"places", "placed", "printed"},
     "Quirks": {"kind_of"},
+    "Fence": {"__init__", "open", "plan", "environment", "aclose", "folder"},
     "AgentTurn": {"__init__", "cancel"},
     "MemoryTransport": {"__init__"},
     "StandardStreams": {"__init__"},

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dragoman.agents import settings
+from dragoman.agents import setting_keys as keys
 
 HEAD = """\
 # settings.json
 
-Generated from `src/dragoman/agents/settings.py` by `scripts/gen_reference.py`.
+Generated from `src/dragoman/agents/setting_keys.py` by `scripts/gen_reference.py`.
 
 Dragoman reads `~/.config/dragoman/settings.json` (or the same under `$XDG_CONFIG_HOME`), unless
 `--settings PATH` or `$DRAGOMAN_SETTINGS` names another file. In the library,
@@ -16,23 +16,24 @@ wrong type is an error that names the file, the key and what was expected.
 [Set up agents](../how-to/set-up-agents.md) has an example."""
 
 SECTIONS = (
-    ("Top level", settings.TOP_KEYS, ""),
+    ("Top level", keys.TOP_KEYS, ""),
     (
         "An agent: `agent_servers.NAME`",
-        settings.AGENT_KEYS,
+        keys.AGENT_KEYS,
         "[Remote agents](../how-to/remote-agents.md)",
     ),
-    ("A proxy: `proxies[]`", settings.PROXY_KEYS, "[Proxies](../how-to/proxies.md)"),
+    ("A proxy: `proxies[]`", keys.PROXY_KEYS, "[Proxies](../how-to/proxies.md)"),
     (
         "`offer`",
-        settings.OFFER_KEYS,
+        keys.OFFER_KEYS,
         "[What an agent is offered](../explanation/permissions.md#what-an-agent-is-offered)",
     ),
-    ("`quirks`", settings.QUIRKS_KEYS, ""),
-    ("An MCP server: `mcp_servers[]`", settings.MCP_KEYS, ""),
+    ("`quirks`", keys.QUIRKS_KEYS, ""),
+    ("`fence`", keys.FENCE_KEYS, "[The fence](../explanation/fence.md)"),
+    ("An MCP server: `mcp_servers[]`", keys.MCP_KEYS, ""),
     (
         "`retention`",
-        settings.RETENTION_KEYS,
+        keys.RETENTION_KEYS,
         "[Sessions](../how-to/sessions.md#finding-keeping-deleting)",
     ),
 )
@@ -42,7 +43,7 @@ def settings_page() -> str:
     return "\n\n".join([HEAD, *(_section(*each) for each in SECTIONS)]) + "\n"
 
 
-def _section(title: str, table: settings.Keys, more: str) -> str:
+def _section(title: str, table: keys.Keys, more: str) -> str:
     rows = [f"| `{name}` | {kind} | {meaning} |" for name, (kind, meaning) in table.items()]
     parts = [f"## {title}", "\n".join(["| key | type | meaning |", "|---|---|---|", *rows])]
     return "\n\n".join([*parts, f"See {more}."] if more else parts)

@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman.agents.agent_fence import fence_around
     from dragoman.agents.extensions import Quirks
     from dragoman.agents.settings import AgentSettings, Retention, Settings, load_settings
     from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         ConnectionLost,
         DownloadFailed,
         DragomanError,
+        FenceError,
         FrameTooLarge,
         InstallFailed,
         InternalError,
@@ -92,6 +94,8 @@ if TYPE_CHECKING:
         VersionMismatch,
         WouldDeadlock,
     )
+    from dragoman.host.fence.fence import Fence
+    from dragoman.host.fence.fence_terms import FenceTerms
     from dragoman.host.forms.elicitation import (
         ElicitationAnswer,
         ElicitationProvider,
@@ -232,6 +236,9 @@ __all__ = [
     "ErrorEntry",
     "Event",
     "Explanation",
+    "Fence",
+    "FenceError",
+    "FenceTerms",
     "FilesProvider",
     "FrameTooLarge",
     "HostCapabilities",
@@ -351,6 +358,7 @@ __all__ = [
     "Workspace",
     "WouldDeadlock",
     "__version__",
+    "fence_around",
     "load_policy",
     "load_settings",
     "request_meta",
@@ -358,6 +366,7 @@ __all__ = [
 ]
 
 _NAMES = {
+    "agents.agent_fence": "fence_around",
     "agents.extensions": "Quirks",
     "agents.settings": "AgentSettings Retention Settings load_settings",
     "client.capabilities": "AgentCapabilities AgentInfo AuthMethod SessionInfo",
@@ -371,7 +380,7 @@ _NAMES = {
     "errors": (
         "AgentExited AmbiguousSession AuthRequired CallTimeout CancelIgnored ChainBroken "
         "CommandNotFound CommandRefused ConfigError ConnectionClosed ConnectionLost "
-        "DownloadFailed DragomanError FrameTooLarge InstallFailed InternalError "
+        "DownloadFailed DragomanError FenceError FrameTooLarge InstallFailed InternalError "
         "InvalidMessage InvalidParams InvalidRequest LeaseLost MethodNotFound NameTaken "
         "NoProgress NotAnAgent ParseError PeerStalled PromptTooLarge ProtocolError "
         "RemoteError RemoteLost RequestCancelled ResourceNotFound RevertConflict RowDuplicate "
@@ -381,6 +390,8 @@ _NAMES = {
         "UnknownSession Unreachable UnsafeArchive Unsupported UnusableRequest UsageError "
         "VersionMismatch WouldDeadlock"
     ),
+    "host.fence.fence": "Fence",
+    "host.fence.fence_terms": "FenceTerms",
     "host.forms.elicitation": "ElicitationAnswer ElicitationProvider ElicitationRequest",
     "host.gate": "request_meta",
     "host.permissions.questions": "PermissionAnswer PermissionRequest PermissionsProvider",

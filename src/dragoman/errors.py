@@ -144,6 +144,12 @@ class CommandNotFound(StartError):
         super().__init__(command, reason)
 
 
+class FenceError(StartError):
+    """A program was to run in a fence, and none can be built here; nothing was started."""
+
+    _sentence = "no fence can be built around {command!r}: {reason}; nothing was started"
+
+
 class Unreachable(StartError):
     """A remote agent could not be reached; `again` says whether another attempt may help, `refused`
     whether it wants other credentials."""

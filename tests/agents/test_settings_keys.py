@@ -6,24 +6,26 @@ import msgspec
 import pytest
 
 from dragoman import ConfigError, Quirks, Retention
-from dragoman.agents import settings
+from dragoman.agents import setting_keys
 from dragoman.agents.settings import parse_settings
+from dragoman.host.fence.fence_terms import FenceTerms
 from dragoman.session.facts import Offer
 
 
 @pytest.mark.parametrize(
     ("table", "struct"),
     [
-        (settings.QUIRKS_KEYS, Quirks),
-        (settings.OFFER_KEYS, Offer),
-        (settings.RETENTION_KEYS, Retention),
+        (setting_keys.QUIRKS_KEYS, Quirks),
+        (setting_keys.OFFER_KEYS, Offer),
+        (setting_keys.RETENTION_KEYS, Retention),
+        (setting_keys.FENCE_KEYS, FenceTerms),
     ],
 )
-def test_a_table_names_every_field(table: settings.Keys, struct: type[msgspec.Struct]) -> None:
+def test_a_table_names_every_field(table: setting_keys.Keys, struct: type[msgspec.Struct]) -> None:
     assert set(table) == set(struct.__struct_fields__)
 
 
-@pytest.mark.parametrize("key", settings.AGENT_KEYS)
+@pytest.mark.parametrize("key", setting_keys.AGENT_KEYS)
 def test_every_key_of_an_agent_is_read(key: str) -> None:
     """A wrong value is noticed by its key; `type` alone means nothing to us."""
     entry: dict[str, object] = {"command": "a", key: 7}

@@ -11,10 +11,17 @@ from pathlib import Path
 
 from process.survivors import exists
 
+from dragoman.fence.plan import FencePlan
 from dragoman.process.child import Process
 from dragoman.process.spawn import spawn
 
 ENV = {"PATH": os.environ["PATH"]}
+FENCED: list[FencePlan] = []
+"""The fence around what is run here, if a test has set one."""
+
+
+def fence() -> FencePlan | None:
+    return FENCED[0] if FENCED else None
 
 
 @asynccontextmanager
@@ -26,7 +33,15 @@ async def running(
     nothing = os.open(os.devnull, os.O_RDONLY)
     output = os.fdopen(reader, "rb")
     try:
-        process = await spawn(argv, env=env, cwd=cwd, stdin=nothing, stdout=writer, stderr=writer)
+        process = await spawn(
+            argv,
+            env=env,
+            cwd=cwd,
+            stdin=nothing,
+            stdout=writer,
+            stderr=writer,
+            fence=fence(),
+        )
     except BaseException:
         output.close()
         raise
@@ -64,3 +79,9 @@ async def gone(*pids: int) -> None:
 
 def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def keeper_of(pid: int) -> int:
+    """In a fence there is one more process between the two."""
+    above = parent(pid)
+    return parent(above) if FENCED else above

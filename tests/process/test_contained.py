@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 
 import pytest
-from process.running import ENV, gone, output_of, parent, running
+from process.running import ENV, fence, gone, keeper_of, output_of, running
 from process.survivors import descendants, exists
 
 from dragoman.process import descriptors
@@ -20,6 +20,7 @@ from dragoman.process.contained import ContainedProcess
 from dragoman.process.spawn import spawn
 
 
+@pytest.mark.usefixtures("both_ways")
 async def test_processes_do_not_hold_each_others_descriptors() -> None:
     async with running("cat", "/dev/zero") as (first, output), running("sleep", "60"):
         await first.stop(exit_within=0, term_within=0)
@@ -43,6 +44,7 @@ async def test_how_it_ended_is_known_though_the_keeper_left_an_order_unread() ->
     process.release()
 
 
+@pytest.mark.usefixtures("both_ways")
 async def test_one_process_is_stopped_and_the_others_live() -> None:
     async with running("sleep", "60") as (first, _), running("sleep", "60") as (second, _):
         await first.stop(exit_within=0)
@@ -51,24 +53,27 @@ async def test_one_process_is_stopped_and_the_others_live() -> None:
         assert second.status is None
 
 
+@pytest.mark.usefixtures("both_ways")
 async def test_many_processes_start_at_once() -> None:
     printed = await asyncio.gather(*(output_of("echo", str(number)) for number in range(40)))
     assert printed == [f"{number}\n" for number in range(40)]
 
 
+@pytest.mark.usefixtures("both_ways")
 async def test_a_keeper_that_was_killed_leaves_nothing() -> None:
     script = "setsid sleep 60 & setsid sh -c 'sleep 60 & sleep 60' & echo up; wait"
     async with running("sh", "-c", script) as (process, output):
         await output.readline()
         tree = {process.pid, *await grown(process.pid, 4)}
-        os.kill(parent(process.pid), signal.SIGKILL)
+        os.kill(keeper_of(process.pid), signal.SIGKILL)
         assert await process.wait() == ExitStatus(None, "SIGKILL")
         await gone(*tree)
 
 
+@pytest.mark.usefixtures("both_ways")
 async def test_a_keeper_that_is_stopped_again_and_again_has_its_program_ended() -> None:
     async with running("sleep", "60") as (process, _):
-        keeper = parent(process.pid)
+        keeper = keeper_of(process.pid)
         async with asyncio.timeout(30):  # only a hang takes that long
             while process.status is None:
                 with suppress(
@@ -80,6 +85,7 @@ async def test_a_keeper_that_is_stopped_again_and_again_has_its_program_ended() 
         await gone(process.pid)
 
 
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("milliseconds", [0, 1, 2, 3, 4, 6, 10])
 async def test_a_program_whose_start_is_cancelled_is_not_left(milliseconds: int) -> None:
     await output_of("true")
@@ -93,6 +99,7 @@ async def test_a_program_whose_start_is_cancelled_is_not_left(milliseconds: int)
     await gone(*(descendants(os.getpid()) - known))
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_the_host_process_is_not_changed() -> None:
     def snapshot() -> tuple[object, ...]:
         handlers = [signal.getsignal(number) for number in signal.valid_signals()]
@@ -114,11 +121,17 @@ def test_the_host_process_is_not_changed() -> None:
     assert set(threading.enumerate()) <= threads  # one of an earlier test may end meanwhile
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_a_process_nobody_stopped_is_ended_with_a_warning() -> None:
     async def forget() -> int:
         nothing = os.open(os.devnull, os.O_RDWR)
         process = await spawn(
-            ["sleep", "60"], env=ENV, stdin=nothing, stdout=nothing, stderr=nothing
+            ["sleep", "60"],
+            env=ENV,
+            stdin=nothing,
+            stdout=nothing,
+            stderr=nothing,
+            fence=fence(),
         )
         os.close(nothing)
         return process.pid

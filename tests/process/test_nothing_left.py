@@ -6,6 +6,7 @@ and a shape is a case. The control shows that the same look finds what a naive h
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import os
@@ -33,6 +34,8 @@ from process.survivors import (
     survivors_after,
 )
 
+from dragoman.host.fence.kernel_support import support
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment needs Linux")
 
 HOST = Path(__file__).parent / "programs" / "host.py"
@@ -57,6 +60,8 @@ WAYS = {
     "killed_with_a_fork_left": signal.SIGKILL,
     "left_without_closing": None,
 }
+FENCED_WAYS = [f"fenced:{way}" for way in WAYS]
+"""The same, with a fence around each agent."""
 SECONDS = 60.0
 """Only a failure takes that long, and no shape ends by itself before that."""
 RUN_SECONDS = 240.0
@@ -110,6 +115,7 @@ def host(way: str, folder: str, token: str, shapes: list[str]) -> Generator[subp
 
 
 def end_host(process: subprocess.Popen[str], way: str) -> None:
+    way = way.removeprefix("fenced:")
     if way == "killed_with_unread_reports":
         expect(process, "busy")
     if way == "killed_with_a_fork_left":
@@ -167,22 +173,39 @@ def all_survivors(folder: Path, token: str, shapes: list[str]) -> list[Found]:
 
 
 @functools.cache
+def can_enclose() -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(support(folder)).way == "namespaces"
+
+
+def must_be_possible(way: str) -> None:
+    if way.startswith("fenced:") and not can_enclose():
+        pytest.skip("this system cannot build a fence of namespaces")
+
+
+@functools.cache
 def runs() -> dict[str, Future[Run]]:
     """Every way to end, two at a time; a test waits for its own."""
     with ThreadPoolExecutor(2) as pool:
-        return {way: pool.submit(run_host, way) for way in WAYS}
+        return {way: pool.submit(run_host, way) for way in all_ways()}
+
+
+def all_ways() -> list[str]:
+    return [*WAYS, *(FENCED_WAYS if can_enclose() else ())]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [*WAYS, *FENCED_WAYS])
 def test_nothing_is_left(way: str, shape: str) -> None:
+    must_be_possible(way)
     outcome = runs()[way].result().outcomes[shape]
     assert outcome.processes > 0
     assert outcome.left == []
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [*WAYS, *FENCED_WAYS])
 def test_no_helper_process_is_left_when_the_host_has_ended(way: str) -> None:
+    must_be_possible(way)
     assert runs()[way].result().helpers == set()
 
 

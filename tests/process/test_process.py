@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from process.running import ENV, output_of, python, running
+from process.running import ENV, fence, output_of, python, running
 from process.survivors import exists
 
 from dragoman.errors import CommandNotFound
@@ -148,7 +148,13 @@ async def test_a_program_can_have_a_controlling_terminal() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     code = "import os; os.write(os.open('/dev/tty', os.O_RDWR), b'on tty'); os.read(1, 1)"
     process = await spawn(
-        python(code), env=ENV, stdin=nothing, stdout=theirs, stderr=theirs, tty=True
+        python(code),
+        env=ENV,
+        stdin=nothing,
+        stdout=theirs,
+        stderr=theirs,
+        tty=True,
+        fence=fence(),
     )
     os.close(theirs)
     os.close(nothing)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from process.running import ENV, gone, output_of, parent, running
+from process.running import ENV, gone, keeper_of, output_of, parent, running
 from process.survivors import exists
 from support.descriptor_shortage import limited
 
@@ -28,6 +28,7 @@ from dragoman.process.spawn import PortableProcess
 from dragoman.process.zygote_client import ZygoteClient, warm_up
 
 
+@pytest.mark.usefixtures("both_ways")
 async def test_a_zygote_that_died_is_replaced_and_its_programs_stay_contained() -> None:
     async with running("sleep", "60") as (survivor, _):
         zygote = zygote_client.zygote()
@@ -56,12 +57,13 @@ async def test_a_stopped_zygote_goes_on(who: str) -> None:
     assert zygote_client.zygote() is zygote
 
 
+@pytest.mark.usefixtures("both_ways")
 async def test_programs_that_run_survive_the_end_of_a_zygote_under_its_warden() -> None:
     async with running("sleep", "60") as (survivor, _):
         warden, zygote = superiors(zygote_client.zygote().session)
         os.kill(zygote, signal.SIGKILL)
         assert await output_of("echo", "still here") == "still here\n"
-        assert parent(parent(survivor.pid)) == warden
+        assert parent(keeper_of(survivor.pid)) == warden
         assert survivor.status is None
     await gone(warden)
 
@@ -136,7 +138,7 @@ async def test_where_the_system_has_no_subreapers_programs_still_run(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     zygote_client.dismiss(zygote_client.zygote())
-    before = "from process import keeper; keeper._prctl = lambda *_: -1; "
+    before = "from dragoman.process import keeper; keeper._prctl = lambda *_: -1; "
     monkeypatch.setattr(zygote_client, "BOOT", boot_after(before))
     monkeypatch.setattr(zygote_client, "_worked", False)
     with caplog.at_level(logging.WARNING):
@@ -147,7 +149,7 @@ async def test_where_the_system_has_no_subreapers_programs_still_run(
 
 def boot_after(code: str) -> str:
     """The zygote's first steps, with something that happens to it before it comes to its work."""
-    ready, imported, rest = zygote_client.BOOT.partition("from process.zygote")
+    ready, imported, rest = zygote_client.BOOT.partition("from dragoman.process.zygote")
     return ready + code + imported + rest
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path, PurePath
 from typing import Any, Literal, TypeAlias
 
@@ -17,170 +17,32 @@ from msgspec import UNSET, UnsetType
 
 from dragoman.agents.extensions import Quirks
 from dragoman.agents.known import known_command, known_names
+from dragoman.agents.setting_keys import (
+    AGENT_KEYS,
+    FENCE_KEYS,
+    MCP_KEYS,
+    OFFER_KEYS,
+    PROXY_KEYS,
+    QUIRKS_KEYS,
+    RETENTION_KEYS,
+    SYSTEM_PROMPT_KEYS,
+    TOP_KEYS,
+)
 from dragoman.data_directory import settings_file
 from dragoman.errors import ConfigError, UnknownAgent
+from dragoman.host.fence.fence_terms import (
+    FENCE_MODES,
+    NO_FENCE,
+    FenceMode,
+    FenceTerms,
+    Network,
+)
 from dragoman.host.rules.policy_file import read_strict_json
 from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.facts import EVERYTHING, MOST_SYSTEM_PROMPT, Offer, SystemPrompt
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_header_value
 from dragoman.transport.transport import Side
-
-Keys: TypeAlias = Mapping[str, tuple[str, str]]
-"""By name: the type, and the meaning. No others are accepted, and `docs/reference/settings.md` is
-generated from these."""
-
-TOP_KEYS: Keys = {
-    "agent_servers": ("object", "your agents, by name; the first one is the default"),
-    "mcp_servers": ("list", "MCP servers that are passed on to every session"),
-    "retention": ("object", "how long sessions are kept; without it, forever"),
-    "system_prompt": (
-        "string or object",
-        "the system prompt of new sessions of every agent: a text that is added to the agent's own "
-        "instructions. An agent that accepts none works without it, and the session says so",
-    ),
-    "enter": (
-        '`"queue"` or `"steer"`',
-        "what Enter does in `chat` while a turn runs: queue a prompt (the default), or send it "
-        "to the running turn; Alt-Enter does the other",
-    ),
-    "$schema": ("string", "ignored; for editors"),
-}
-
-_REACH_KEYS: Keys = {
-    "command": (
-        "string",
-        "the program, without arguments: a path, or a name in `PATH`; a leading `~` is your home "
-        "directory, variables are not expanded, and a relative path starts at the folder where "
-        "`dragoman` runs. Required unless there is a `url`",
-    ),
-    "args": ("list of strings", "its arguments"),
-    "env": ("object of strings", "variables added to your environment"),
-    "url": (
-        "string",
-        "the address of a remote agent (`ws://`, `wss://`, `http://`, `https://`), instead of "
-        "`command`",
-    ),
-    "headers": ("object of strings", "HTTP headers to send to `url`"),
-    "files": (
-        '`"here"` or `"there"`',
-        "which machine the workspaces of its sessions are on: this one, or the agent's. The "
-        'default for a `command` is `"here"`. A `url` has no default: if this is not set, files '
-        "and terminals are not served",
-    ),
-    "type": ("string", "ignored; for files shared with other clients"),
-}
-
-AGENT_KEYS: Keys = {
-    **_REACH_KEYS,
-    "process": (
-        '`"shared"` or `"per-session"`',
-        'whether its sessions share one process; default `"shared"`',
-    ),
-    "protocol": ("`1` or `2`", "the newest version of ACP to speak; default `1`"),
-    "offer": (
-        "object of booleans",
-        "`files` and `terminals`: set one to `false` to withhold it from the agent",
-    ),
-    "system_prompt": (
-        "string, object or null",
-        "the same for new sessions of this agent, instead of the one for every agent; `null` for "
-        "none",
-    ),
-    "proxies": ("list", "ACP proxies between you and the agent, the nearest to you first"),
-    "quirks": ("object", "workarounds for agents that deviate from the protocol"),
-}
-
-PROXY_KEYS: Keys = {
-    **_REACH_KEYS,
-    "url": (
-        "string",
-        "the address of a remote proxy (`ws://` or `wss://`), instead of `command`",
-    ),
-    "files": (
-        '`"here"` or `"there"`',
-        'for a `url`: `"here"` lets the chain use files and terminals of this machine; without it, '
-        "neither is served",
-    ),
-}
-"""A proxy is started or reached like an agent."""
-
-OFFER_KEYS: Keys = {
-    "files": ("boolean", "whether the agent may ask Dragoman for files; default `true`"),
-    "terminals": ("boolean", "whether the agent may ask Dragoman to run commands; default `true`"),
-}
-
-SYSTEM_PROMPT_KEYS: Keys = {
-    "text": ("string", "the text, of at most 64 KiB"),
-    "file": (
-        "string",
-        "a file with the text, instead of `text`; a relative path starts at the folder of the "
-        "settings file, a leading `~` is your home directory",
-    ),
-    "mode": (
-        '`"append"` or `"override"`',
-        "whether it is added to the agent's own instructions, the default, or takes their place",
-    ),
-}
-
-QUIRKS_KEYS: Keys = {
-    "missing_file": (
-        '`"error"` or `"empty"`',
-        "what reading a missing file returns; `empty` is for agents that can create a file only "
-        "if reading it first does not fail",
-    ),
-    "permission_titles": (
-        "list of strings",
-        "titles of permission requests that cover all pending tool calls",
-    ),
-    "edit_titles": (
-        "list of strings",
-        "title prefixes of edits that the agent reports as `other`",
-    ),
-    "edit_verbs": (
-        "list of strings",
-        "values of `command` that are editor actions, not shell commands",
-    ),
-    "edit_tools": (
-        "list of strings",
-        "values of `tool` that are the agent's own editor, not MCP tools",
-    ),
-    "tool_kinds": (
-        "object of strings",
-        "what the agent's own tools do, by name, if it reports them as `other`: `read`, `edit`, "
-        "`execute` or `fetch`; a tool that fetches takes one address, as `url`",
-    ),
-    "command_titles": (
-        "boolean",
-        "whether the title of a call that runs a command is that command, and its content says "
-        "where it runs",
-    ),
-    "input_in_content": (
-        "boolean",
-        "whether the input of a call is its content, as JSON, until the agent asks for permission",
-    ),
-}
-
-MCP_KEYS: Keys = {
-    "name": ("string", "required"),
-    "command": ("string", "the program, for a server that the agent starts"),
-    "args": ("list of strings", "its arguments"),
-    "env": ("object of strings", "its variables"),
-    "url": ("string", "the address, instead of `command`"),
-    "type": ("string", '`"sse"` for a server that speaks SSE; otherwise a `url` is HTTP'),
-    "headers": ("object of strings", "HTTP headers to send to `url`"),
-}
-
-RETENTION_KEYS: Keys = {
-    "days": (
-        "number or null",
-        "delete a session this many days after its last event; null keeps it forever",
-    ),
-    "projects": (
-        "object",
-        "days per folder (absolute path), for that folder and everything beneath it",
-    ),
-}
 
 
 class StdioServer(msgspec.Struct, kw_only=True):
@@ -229,6 +91,8 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
     offer: Offer = EVERYTHING
     system_prompt: SystemPrompt | UnsetType | None = UNSET
     """That of its new sessions; if it is not set, that of the settings for all agents counts."""
+    fence: FenceTerms | None = None
+    """Its own, if the settings have one for it."""
 
     @property
     def target(self) -> AgentCommand | RemoteAgent:
@@ -273,6 +137,11 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     system_prompt: SystemPrompt | None = None
     """That of new sessions of agents which have none of their own here."""
     enter: Literal["queue", "steer"] = "queue"
+    fence: FenceTerms = NO_FENCE
+    """Of agents without one of their own."""
+
+    def fence_of(self, agent: AgentSettings) -> FenceTerms:
+        return self.fence if agent.fence is None else agent.fence
 
 
 def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
@@ -320,6 +189,7 @@ class _Reader:
             retention=self._retention(top.get("retention", {})),
             system_prompt=self._system_prompt(top.get("system_prompt"), "system_prompt"),
             enter=self._enter(top.get("enter", "queue")),
+            fence=self._fence(top.get("fence", "off"), "fence"),
         )
 
     def _system_prompt(self, value: Any, place: str) -> SystemPrompt | None:
@@ -347,6 +217,38 @@ class _Reader:
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8 text"
             return self._fail(place, f"a readable file, not {path} ({reason})")
+
+    def _fence(self, value: Any, place: str) -> FenceTerms:
+        if isinstance(value, str):
+            return FenceTerms(mode=self._fence_mode(value, place))
+        entry = self._object(value, place, FENCE_KEYS)
+        return FenceTerms(
+            mode=self._fence_mode(entry.get("mode", "on"), f"{place}.mode"),
+            write=self._folders(entry.get("write", []), f"{place}.write"),
+            read=self._folders(entry.get("read", []), f"{place}.read"),
+            network=self._network(entry.get("network", "all"), f"{place}.network"),
+        )
+
+    def _fence_mode(self, value: Any, place: str) -> FenceMode:
+        if value in FENCE_MODES:
+            return value
+        return self._fail(place, f"one of {', '.join(FENCE_MODES)}, not {value!r}")
+
+    def _folders(self, value: Any, place: str) -> tuple[str, ...]:
+        paths = tuple(map(os.path.expanduser, self._strings(value, place)))
+        for index, path in enumerate(paths):
+            if not os.path.isabs(path):
+                self._fail(f"{place}[{index}]", f"an absolute path, not {path!r}")
+        return paths
+
+    def _network(self, value: Any, place: str) -> Network:
+        match value:
+            case "all" | "none":
+                return value
+            case str():
+                return self._fail(place, f'"all", "none" or a list of hosts, not {value!r}')
+            case _:
+                return self._strings(value, place)
 
     def _enter(self, value: Any) -> Literal["queue", "steer"]:
         match value:
@@ -392,6 +294,7 @@ class _Reader:
             system_prompt=self._system_prompt(entry["system_prompt"], f"{place}.system_prompt")
             if "system_prompt" in entry
             else UNSET,
+            fence=self._fence(entry["fence"], f"{place}.fence") if "fence" in entry else None,
             proxies=tuple(
                 self._proxy(value, f"{place}.proxies[{index}]")
                 for index, value in enumerate(

@@ -17,6 +17,7 @@ from dragoman.errors import (
     CallTimeout,
     ConfigError,
     DragomanError,
+    FenceError,
     NoProgress,
     PromptTooLarge,
     SessionNotContinued,
@@ -95,7 +96,7 @@ def exit_code(error: BaseException) -> Exit:
     from dragoman.errors import UnknownAgent
 
     match error:
-        case UsageError() | ConfigError() | UnknownAgent() | PromptTooLarge():
+        case UsageError() | ConfigError() | UnknownAgent() | PromptTooLarge() | FenceError():
             return Exit.USAGE
         case NoProgress() | CallTimeout():
             return Exit.NO_PROGRESS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from dragoman.cli.streams import terminal_width
 
@@ -250,7 +250,21 @@ def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> Argum
     )
     text = f"file of permission rules for {scope}"
     add_repeatable(allowed.add_argument, "--policy", "FILE", text)
+    allowed.add_argument(
+        "--fence",
+        choices=("off", "on", "ask", "require"),
+        help="let the kernel keep the agent and everything it starts inside the workspace: --fence "
+        "alone means on; ask: you are asked about writes outside; require: without a fence nothing "
+        "is started (default: from the settings, else off)",
+    )
     return allowed
+
+
+def with_values(words: Sequence[str]) -> list[str]:
+    """`--fence` without a value has one; argparse would take the prompt for it."""
+    end = words.index("--") if "--" in words else len(words)
+    options = ["--fence=on" if word == "--fence" else word for word in words[:end]]
+    return [*options, *words[end:]]
 
 
 def add_prompt_options(parser: argparse.ArgumentParser) -> None:

@@ -116,7 +116,7 @@ exit codes:
 def parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
     """The parsed arguments of a command; a usage error ends the process."""
     parser = parser_for(command)
-    arguments, unexpected = parser.parse_known_args(words)
+    arguments, unexpected = parser.parse_known_args(options.with_values(words))
     if unexpected:
         if action := getattr(arguments, "action", None):
             parser.prog += f" {action}"

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
@@ -48,6 +48,10 @@ from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, is_remote
 from dragoman.transport.transport import Side, Transport
 
+if TYPE_CHECKING:
+    from dragoman.host.fence.fence import Fence
+
+
 logger = logging.getLogger("dragoman.client")
 
 
@@ -81,8 +85,11 @@ class Client:
         protocol: int = 1,
         proxies: Sequence[ProxyTarget] = (),
         questions: Attendance | None = None,
+        fence: Fence | None = None,
     ) -> None:
         self.name = name
+        self.fence = fence
+        """What is around the agent and its terminals, if anything."""
         self.timeouts = timeouts
         self._questions: Attendance | None = questions
         self._greet(Welcome())
@@ -102,6 +109,7 @@ class Client:
             on_lost=self._lost,
             protocol=protocol,
             proxies=proxies,
+            fence=fence,
         )
         self.openings = Openings(
             self, self._router, terms, offers, folders_are_here=side != "there"
@@ -127,6 +135,7 @@ class Client:
         protocol: int = 1,
         proxies: Sequence[ProxyTarget] = (),
         questions: Attendance | None = None,
+        fence: Fence | None = None,
     ) -> Client:
         """A client for `agent`: a known agent by name, an address, a command, or a transport.
 
@@ -136,13 +145,14 @@ class Client:
         neither answers: `wait` for `session.answer`, or `refuse`. Without it we refuse, until the
         program first reads `session.pending` or calls `session.events()`. `tap` sees every frame,
         `listen` every event. `protocol` is the newest version of ACP to speak, 1 or 2. `proxies`
-        are between us and the agent, the nearest to us first.
+        are between us and the agent, the nearest to us first. `fence` is built around the agent and
+        the terminals that we serve.
 
         Raises UnknownAgent for an unknown name, ValueError for a proxy at an address other than a
         WebSocket's, and TypeError for anything else that is not an agent, or for a provider that
         lacks a method.
         """
-        providers = _checked(files, terminals, permissions, elicitation)
+        providers = _checked(files, terminals, permissions, elicitation, fence)
         known_as = name or name_of(agent)
         return cls(
             _called(_found(agent), known_as),
@@ -154,6 +164,7 @@ class Client:
             protocol=protocol,
             proxies=tuple(proxies),
             questions=questions,
+            fence=fence,
         )
 
     # ── the connection ────────────────────────────────────────────────────────────────────────
@@ -220,6 +231,8 @@ class Client:
         finally:
             await self._connection.aclose()
             await self.openings.aclose()
+            if self.fence is not None:
+                await self.fence.aclose()
 
     async def kill(self, reason: str = "the agent was ended") -> None:
         """End the agent at once. Running turns end with the reason; sessions can `reconnect`."""
@@ -503,13 +516,14 @@ def _checked(
     terminals: TerminalsProvider | None,
     permissions: PermissionsProvider | None,
     elicitation: ElicitationProvider | None,
+    fence: Fence | None = None,
 ) -> Providers:
     """With ours for files and terminals where there is no other. Raises TypeError now rather than
     when the agent first needs what is not there."""
     closed = [str(data_directory())]
     providers = Providers(
         files=files or LocalFiles(forbidden=closed),
-        terminals=terminals or LocalTerminals(forbidden=closed),
+        terminals=terminals or LocalTerminals(forbidden=closed, fence=fence),
         permissions=permissions,
         elicitation=elicitation,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -38,6 +38,9 @@ from dragoman.transport.target import ProxyTarget, RemoteAgent, processes_of, wa
 from dragoman.transport.transport import Transport
 from dragoman.wire.fast_path import Usual
 
+if TYPE_CHECKING:
+    from dragoman.host.fence.fence import Fence
+
 
 class Connection:
     """`on_lost` is called, once for each time, when the agent goes although nobody closed it."""
@@ -53,12 +56,13 @@ class Connection:
         on_lost: Callable[[DragomanError], None],
         protocol: int = 1,
         proxies: Sequence[ProxyTarget] = (),
+        fence: Fence | None = None,
     ) -> None:
         self.pids: list[int] = []
         """The processes that we started: those of the proxies, and behind them the agent's."""
         self._agent = agent
         self._proxies = proxies
-        self._start_transport = way_to(agent, proxies, at_work=self._is_at_work)
+        self._start_transport = way_to(agent, proxies, at_work=self._is_at_work, fence=fence)
         self._host = host
         self._offers = offers
         self._timeouts = timeouts

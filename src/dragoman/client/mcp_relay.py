@@ -40,10 +40,12 @@ _SHORT_SECONDS = 1.0
 
 
 class McpRelay:
-    """Listens from the first server it is asked about until it is closed."""
+    """Listens from the first server it is asked about until it is closed. The programs of an agent
+    in a fence see its temporary folder alone, so that is the place then."""
 
-    def __init__(self, find: Find) -> None:
+    def __init__(self, find: Find, parent: str | None = None) -> None:
         self._find = find
+        self._parent = parent
         self._folder: str | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._serving: set[asyncio.Task[None]] = set()
@@ -58,7 +60,7 @@ class McpRelay:
 
     def _address(self) -> str:
         if self._folder is None:
-            self._folder = _private_folder()
+            self._folder = _private_folder(self._parent)
             self._listen(f"{self._folder}/mcp")
         return f"{self._folder}/mcp"
 
@@ -101,10 +103,10 @@ class McpRelay:
             self._folder = None
 
 
-def _private_folder() -> str:
+def _private_folder(parent: str | None) -> str:
     """Only for this user; with a short name, since the address of a socket must be."""
-    folder = tempfile.mkdtemp(prefix="dragoman-")
-    if len(os.fsencode(folder)) <= _LONGEST_ADDRESS - len("/mcp"):
+    folder = tempfile.mkdtemp(prefix="dragoman-", dir=parent)
+    if parent is not None or len(os.fsencode(folder)) <= _LONGEST_ADDRESS - len("/mcp"):
         return folder
     os.rmdir(folder)
     return tempfile.mkdtemp(prefix="dragoman-", dir="/tmp")

@@ -375,7 +375,9 @@ class Opener:
     async def _begin(
         self, record: SessionRecord, lease: Lease, history: SessionState | None, begin: Begin
     ) -> RunningSession:
-        running = await self._agents.use(record.agent, record.cwd, record.offer)
+        running = await self._agents.use(
+            record.agent, record.cwd, record.offer, record.additional_directories
+        )
         last_before = record.last_seq
         recording = EventRecorder(
             self._store,

@@ -177,7 +177,8 @@ def _write(order: Order) -> int:
     """The order as a file in memory: of any size, and gone with its last descriptor."""
     paths, argv = ([os.fsencode(word) for word in words] for words in (order.paths, order.argv))
     env = {os.fsencode(name): os.fsencode(value) for name, value in order.env.items()}
-    data = memoryview(marshal.dumps((paths, argv, env, os.fsencode(order.cwd), order.tty)))
+    fence = None if order.fence is None else order.fence.packed()
+    data = memoryview(marshal.dumps((paths, argv, env, os.fsencode(order.cwd), order.tty, fence)))
     file = os.memfd_create("order")
     while data:
         data = data[os.write(file, data) :]

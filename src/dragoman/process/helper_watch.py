@@ -25,6 +25,8 @@ IMPOSSIBLE = 86
 dynamic linker's or of a shell's exits so."""
 
 WARDEN, ZYGOTE, KEEPER = b"dragoman-warden", b"dragoman-zygote", b"dragoman-keeper"
+FENCE = b"dragoman-fence"
+"""Process 1 inside a fence. Not one of the helpers: it belongs to the tree that a keeper ends."""
 
 
 def is_helper(pid: int, session: int) -> bool:

@@ -17,15 +17,33 @@ import errno
 import marshal
 import os
 import select
-from _socket import socket  # the public modules cost more at import than all the rest
+from _socket import (  # the public modules cost more at import than all the rest
+    AF_UNIX,
+    CMSG_SPACE,
+    SCM_CREDENTIALS,
+    SO_PASSCRED,
+    SOCK_SEQPACKET,
+    SOL_SOCKET,
+    socket,
+    socketpair,
+)
 
-from .helper_watch import KEEPER, is_helper
+from dragoman.fence import first_process, landlock
+from dragoman.fence.plan import FencePlan
+
+from .helper_watch import FENCE, KEEPER, is_helper
 from .process_tree import OwnChildren, end_tree, signal_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Iterable, Sequence
+
+    from dragoman.fence.plan import Packed
+
+    # What the host asks for: paths to try, argv, environment, working directory, whether to take
+    # the controlling terminal, and the fence.
+    Order = tuple[list[bytes], list[bytes], dict[bytes, bytes], bytes, bool, Packed | None]
 else:
     import _signal as signal
 
@@ -42,9 +60,6 @@ IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _prctl: Callable[..., int] = _libc.prctl
-
-# What the host asks for: paths to try, argv, environment, working directory, controlling tty.
-Order = tuple[list[bytes], list[bytes], dict[bytes, bytes], bytes, bool]
 
 
 def become_helper(name: bytes) -> None:
@@ -163,6 +178,9 @@ class Keeper:
     def __init__(self, life: socket) -> None:
         self._life = life
         self._main = 0
+        self._fence: Inside | None = None
+        self._is_told = False
+        """Whether the first process in the fence has said how the program ended."""
         self._wake = wake_on_child()
 
     def start(self, order: Order, stdio: Sequence[int]) -> None:
@@ -170,10 +188,11 @@ class Keeper:
         keeper = os.getpid()
         self.report(f"kept {keeper}")
         failure, report = os.pipe()
+        fence = Inside() if is_fenced(order) else None
         try:
-            pid = os.fork()
+            pid = os.fork() if fence is None else fence.fork(order, stdio, report)
         except OSError as error:
-            self.report(f"failed fork {error.errno}")
+            self.report(f"failed {'fork' if fence is None else 'fence'} {error.errno}")
             return
         if pid == 0:
             _become(order, stdio, keeper, report)
@@ -184,9 +203,12 @@ class Keeper:
         os.close(failure)
         if failed:
             self.report(f"failed {failed.decode()}")
-        else:
-            self._main = pid
-            self.report(f"started {pid}")
+            return
+        self._main, self._fence = pid, fence
+        if fence is not None:
+            fence.hear()
+            pid = fence.program or pid
+        self.report(f"started {pid}")
 
     def _await_exec(self, pid: int, failure: int) -> None:
         """Wait until the fork has become the program, or says why not.
@@ -203,14 +225,18 @@ class Keeper:
             # Not waitpid(), which would take the news of its end as well.
             if os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG):
                 os.kill(pid, signal.SIGCONT)
+            elif not ready:
+                signal_tree(os.getpid(), signal.SIGCONT)  # in a fence it is further below
 
     def watch(self) -> None:
         """Serve until the host wants the end, is gone, or nothing is left; or nobody is above us,
         who would end the tree if we were killed."""
         while self.reap() and _is_covered():
-            ready = readable([self._wake, self._life.fileno()])
+            inside = [] if self._fence is None else self._fence.descriptors
+            ready = readable([self._wake, self._life.fileno(), *inside])
             if self._wake in ready:
                 clear(self._wake)
+            self._hear_fence()
             if self._life.fileno() in ready and not self._obey():
                 return
 
@@ -223,9 +249,19 @@ class Keeper:
                     return True
                 if pid == self._main:
                     self._main = 0  # the number may come back, in a descendant
-                    self._report_end(os.waitstatus_to_exitcode(status))
+                    self._hear_fence()
+                    if not self._is_told:
+                        self._report_end(os.waitstatus_to_exitcode(status))
         except ChildProcessError:
             return False
+
+    def _hear_fence(self) -> None:
+        if self._fence is None:
+            return
+        self._fence.hear()
+        if self._fence.ended and not self._is_told:
+            self._is_told = True
+            self.report(self._fence.ended)
 
     def _obey(self) -> bool:
         try:
@@ -242,13 +278,106 @@ class Keeper:
         return True
 
     def _report_end(self, code: int) -> None:
-        self.report(f"exited {code}" if code >= 0 else f"signalled {-code}")
+        self.report(first_process.report_of(code))
 
     def report(self, line: str) -> None:
         try:
             self._life.send(line.encode())
         except OSError:
             return  # nobody listens; the next look at the socket says so
+
+
+def is_fenced(order: Order) -> bool:
+    """Whether the program gets namespaces of its own."""
+    return order[-1] is not None and FencePlan.unpacked(order[-1]).way == "namespaces"
+
+
+class Inside:
+    """The keeper's side of a program in a fence: process 1 in there reports what it sees."""
+
+    def __init__(self) -> None:
+        ours, self._theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
+        ours.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
+        ours.setblocking(False)
+        self._status = ours
+        self.program = 0
+        """Its number out here."""
+        self.ended = ""
+        """How it ended, once it has."""
+
+    @property
+    def descriptors(self) -> list[int]:
+        return [self._status.fileno()] if self._status.fileno() >= 0 else []
+
+    def fork(self, order: Order, stdio: Sequence[int], report: int) -> int:
+        """Fork process 1, which never returns. Raises OSError where it cannot be had."""
+        user = os.geteuid(), os.getegid()
+        pid = first_process.fork()
+        if pid == 0:
+            self._status.close()
+            _lead(order, stdio, user, self._theirs, report)
+        self._theirs.close()
+        return pid
+
+    def hear(self) -> None:
+        """Read the reports so far."""
+        while self.descriptors:
+            try:
+                data, control, _, _ = self._status.recvmsg(64, CMSG_SPACE(12))
+            except BlockingIOError:
+                return
+            except OSError:
+                data, control = b"", []
+            if not data:
+                self._status.close()
+            elif data == b"program":
+                self.program = _sender(control)
+            elif data != b"here":
+                self.ended = data.decode()
+
+
+def _sender(control: list[tuple[int, int, bytes]]) -> int:
+    """Who sent a message, in this process's numbers."""
+    for level, kind, data in control:
+        if (level, kind) == (SOL_SOCKET, SCM_CREDENTIALS):
+            return memoryview(data).cast("i")[0]
+    return 0
+
+
+def _lead(
+    order: Order, stdio: Sequence[int], user: tuple[int, int], status: socket, report: int
+) -> None:
+    """Be process 1 of a fence; never returns."""
+    step = "fence"
+    try:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        # Otherwise the files that say who it is inside would belong to root.
+        _prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+        os.setsid()
+        for number in (signal.SIGCHLD, signal.SIGCONT):
+            signal.signal(number, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        close_all_but([report, status.fileno(), *stdio])
+        _prctl(_PR_SET_NAME, FENCE, 0, 0, 0)
+        _show_as(FENCE)
+        status.send(b"here")  # raises if the keeper has gone
+        paths, argv, environment, directory, tty, packed = order
+        assert packed is not None
+        step = "cwd"
+        os.chdir(directory)
+        step = "fence"
+        first_process.build(FencePlan.unpacked(packed), user, _terminal(stdio) if tty else None)
+        _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+        pid = os.fork()
+        if pid == 0:
+            status.send(b"program")
+            _become((paths, argv, environment, b".", tty, None), stdio, 1, report)
+        close_all_but([status.fileno()])
+        first_process.bury(pid, status)
+    except OSError as error:
+        os.write(report, f"{step} {error.errno}".encode())
+    finally:
+        os._exit(0)
 
 
 def _is_covered() -> bool:
@@ -270,7 +399,7 @@ def _become(order: Order, stdio: Sequence[int], keeper: int, report: int) -> Non
         if os.getppid() != keeper:
             os._exit(1)  # the keeper died before its death could be noticed
         os.setsid()
-        paths, argv, environment, directory, tty = order
+        paths, argv, environment, directory, tty, packed = order
         for number, descriptor in enumerate(stdio):
             os.dup2(descriptor, number)
         step = "tty"
@@ -278,6 +407,9 @@ def _become(order: Order, stdio: Sequence[int], keeper: int, report: int) -> Non
             _take_terminal()
         step = "cwd"
         os.chdir(directory)
+        step = "fence"
+        if packed is not None:
+            landlock.enter(FencePlan.unpacked(packed))
         step = "exec"
         _default_signals()
         _exec_first(paths, argv, environment)
@@ -293,8 +425,11 @@ def _take_terminal() -> None:
     import fcntl
     import termios
 
-    terminal = next(number for number in (0, 1, 2) if os.isatty(number))
-    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    fcntl.ioctl(_terminal((0, 1, 2)), termios.TIOCSCTTY, 0)
+
+
+def _terminal(stdio: Iterable[int]) -> int:
+    return next(number for number in stdio if os.isatty(number))
 
 
 def _default_signals() -> None:

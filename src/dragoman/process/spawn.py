@@ -19,7 +19,8 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from dragoman.errors import StartError
+from dragoman.errors import FenceError, StartError
+from dragoman.fence.plan import FencePlan
 from dragoman.process import contained, descriptors, process_tree, zygote_client
 from dragoman.process.child import ExitStatus, Process
 from dragoman.process.start_order import Order, checked, refusal
@@ -36,14 +37,16 @@ async def spawn(
     stdout: int,
     stderr: int,
     tty: bool = False,
+    fence: FencePlan | None = None,
 ) -> Process:
     """Start a program with exactly this environment, connected to these descriptors.
 
     The descriptors stay the caller's, to close as soon as this returns. With `tty`, the first
     of them that is a terminal becomes the program's controlling terminal. Raises
-    `CommandNotFound`, or `StartError` with the reason.
+    `CommandNotFound`, or `StartError` with the reason; `FenceError` if the fence cannot be built,
+    since nothing runs outside the one that was asked for.
     """
-    order = checked(argv, env, cwd, tty=tty)
+    order = checked(argv, env, cwd, tty=tty, fence=fence)
     if sys.platform == "win32":
         raise StartError(order.command, "agents run on Linux and macOS; on Windows, use WSL")
     try:
@@ -66,6 +69,8 @@ async def _spawn(order: Order, stdio: Sequence[int]) -> Process:
 
 async def spawn_portable(order: Order, stdio: Sequence[int]) -> Process:
     """Start a program in a session of its own."""
+    if order.fence is not None:
+        raise FenceError(order.command, "there are no helper processes to build it")
     try:
         return PortableProcess(_start(order, stdio))
     except OSError as error:

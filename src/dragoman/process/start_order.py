@@ -7,7 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dragoman.errors import CommandNotFound, StartError
+from dragoman.errors import CommandNotFound, FenceError, StartError
+from dragoman.fence.plan import FencePlan
 
 
 class Order(NamedTuple):
@@ -17,6 +18,7 @@ class Order(NamedTuple):
     env: Mapping[str, str]
     cwd: str
     tty: bool
+    fence: FencePlan | None = None
 
     @property
     def command(self) -> str:
@@ -31,7 +33,14 @@ class Order(NamedTuple):
         return [os.path.join(folder or ".", self.command) for folder in folders]
 
 
-def checked(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, *, tty: bool) -> Order:
+def checked(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str | None,
+    *,
+    tty: bool,
+    fence: FencePlan | None = None,
+) -> Order:
     """An order the system can take, or the `StartError` that says what is wrong with it."""
     if not argv or not argv[0]:
         raise CommandNotFound("", "the command is empty")
@@ -41,7 +50,7 @@ def checked(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, *, tty
     if any(not name or "=" in name for name in env):
         raise StartError(command, "an environment variable has an empty name or one with '='")
     try:
-        return Order(tuple(argv), env, os.path.abspath(cwd or "."), tty)
+        return Order(tuple(argv), env, os.path.abspath(cwd or "."), tty, fence)
     except OSError as error:
         raise StartError(command, "the current directory no longer exists") from error
 
@@ -53,6 +62,8 @@ def refusal(order: Order, step: str, number: int) -> StartError:
             return StartError(order.command, _cwd_reason(order.cwd, number))
         case "exec":
             return _exec_refusal(order, number)
+        case "fence":
+            return FenceError(order.command, os.strerror(number))
         case "fork":
             reason = f"the system allows no more processes ({os.strerror(number)})"
             return StartError(order.command, reason)

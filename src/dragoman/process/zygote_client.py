@@ -20,11 +20,11 @@ from collections.abc import Sequence
 
 from dragoman.process import descriptors, helper_watch, inherited_limits, process_tree
 
-# The zygote imports its modules from this folder under a name of their own, so that it neither
-# looks for installed packages nor imports ours.
+# The zygote imports its modules from our folder into a package that is empty otherwise, so that it
+# neither looks for installed packages nor imports more of ours.
 BOOT = (
-    "import sys; process = sys.modules['process'] = type(sys)('process'); "
-    "process.__path__ = sys.argv[1:2]; from process.zygote import main; main(*sys.argv[2:])"
+    "import sys; ours = sys.modules['dragoman'] = type(sys)('dragoman'); "
+    "ours.__path__ = sys.argv[1:2]; from dragoman.process.zygote import main; main(*sys.argv[2:])"
 )
 
 Origin = tuple[object, ...]
@@ -202,7 +202,7 @@ def _dismiss(zygote: ZygoteClient) -> None:
 def _start(control: int) -> int:
     # Its own session: Ctrl-C at the terminal is for the host. No environment: it may hold keys.
     limit = descriptors.limit_for_children()
-    command = [sys.executable, "-I", "-S", "-c", BOOT, os.path.dirname(__file__)]
+    command = [sys.executable, "-I", "-S", "-c", BOOT, os.path.dirname(os.path.dirname(__file__))]
     command += [
         "" if limit is None else str(limit),
         *inherited_limits.written(inherited_limits.traits(limit)),

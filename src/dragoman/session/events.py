@@ -87,6 +87,9 @@ class SessionOpened(Recorded, tag="session_opened"):
     continuity: Continuity
     additional_directories: list[str] = []
     agent: str = ""
+    fence: str | None = None
+    """How the kernel holds what the agent may reach: `namespaces` or `landlock`; None if it does
+    not."""
 
 
 class SessionClosed(Recorded, tag="session_closed"):

@@ -391,6 +391,8 @@ class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
     cwd: str = ""
     additional_directories: list[str] = []
     continuity: Continuity = "new"
+    fence: str | None = None
+    """How the agent is fenced: `namespaces` or `landlock`; None if it is not."""
     open: bool = False
     title: str | None = None
     updated_at: str | None = None

@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Self
+from typing import Protocol, Self
 
 import msgspec
 
@@ -23,6 +23,7 @@ from dragoman.errors import (
     PeerStalled,
     StartError,
 )
+from dragoman.fence.plan import FencePlan
 from dragoman.process import descriptors
 from dragoman.process.child import ExitStatus, Process
 from dragoman.process.spawn import spawn
@@ -57,6 +58,18 @@ class AgentCommand(msgspec.Struct, frozen=True):
         return f"<AgentCommand {self.command!r}, {len(self.args)} arguments, env: {names or '-'}>"
 
 
+class Enclosure(Protocol):
+    """What is built around a program that is started here."""
+
+    async def open(self, command: str) -> FencePlan | None:
+        """The fence for this program, if there is one. Raises FenceError."""
+        ...
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """The variables of a program inside."""
+        ...
+
+
 class StdioTransport(DescriptorPair):
     """The connection to an agent that runs as our child process."""
 
@@ -73,19 +86,22 @@ class StdioTransport(DescriptorPair):
         process.on_exit(self._exited)
 
     @classmethod
-    async def start(cls, command: AgentCommand) -> Self:
+    async def start(cls, command: AgentCommand, fence: Enclosure | None = None) -> Self:
         """Start the agent; raises `CommandNotFound` or another `StartError`."""
+        plan = None if fence is None else await fence.open(command.command)
+        env = os.environ | command.env
         with ExitStack() as ours, ExitStack() as theirs:
             child_stdin, stdin = _pipe(command, theirs, ours)
             stdout, child_stdout = _pipe(command, ours, theirs)
             stderr, child_stderr = _pipe(command, ours, theirs)
             process = await spawn(
                 [command.command, *command.args],
-                env=os.environ | command.env,
+                env=env if fence is None else fence.environment(env),
                 cwd=command.cwd,
                 stdin=child_stdin,
                 stdout=child_stdout,
                 stderr=child_stderr,
+                fence=plan,
             )
             ours.pop_all()
             return cls(command, process, stdin, stdout, stderr)

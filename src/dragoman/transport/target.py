@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import msgspec
 
 from dragoman.transport.proxy_chain import ChainTransport, Component
-from dragoman.transport.stdio import AgentCommand, StdioTransport
+from dragoman.transport.stdio import AgentCommand, Enclosure, StdioTransport
 from dragoman.transport.transport import Side, Start, Transport
 
 SCHEMES = ("ws", "wss", "http", "https")
@@ -126,15 +126,16 @@ def way_to(
     proxies: Sequence[ProxyTarget] = (),
     *,
     at_work: Callable[[str], bool] = lambda session_id: False,
+    fence: Enclosure | None = None,
 ) -> Start:
     """How to connect to an agent, through its proxies if it has any, with a new connection each
     time.
 
-    `at_work` is for the route to an agent elsewhere. Raises ValueError for a proxy that cannot
-    be one.
+    `at_work` is for the route to an agent elsewhere. The fence is around the agent, not around its
+    proxies. Raises ValueError for a proxy that cannot be one.
     """
     if not proxies:
-        return _start(agent, at_work)
+        return _start(agent, at_work, fence)
     for proxy in proxies:
         check_proxy(proxy)
     several = len(proxies) > 1
@@ -147,7 +148,7 @@ def way_to(
         )
         for number, proxy in enumerate(proxies, 1)
     ]
-    components.append(Component("agent", name_of(agent), _start(agent, at_work)))
+    components.append(Component("agent", name_of(agent), _start(agent, at_work, fence)))
     return partial(ChainTransport.start, components)
 
 
@@ -179,10 +180,14 @@ def processes_of(transport: Transport) -> list[int]:
             return []
 
 
-def _start(target: AgentCommand | RemoteAgent | Transport, at_work: Callable[[str], bool]) -> Start:
+def _start(
+    target: AgentCommand | RemoteAgent | Transport,
+    at_work: Callable[[str], bool],
+    fence: Enclosure | None = None,
+) -> Start:
     match target:
         case AgentCommand():
-            return partial(StdioTransport.start, target)
+            return partial(StdioTransport.start, target, fence)
         case RemoteAgent():
             return _Reached(target, at_work)
         case _:

@@ -1,5 +1,7 @@
 """A program that runs one agent of each shape and then meets one end: `host.py WAY FOLDER TOKEN`.
 
+A way `fenced:killed` does the same with a fence around each agent.
+
 Prints `ready` when every tree stands, `done` when it has closed what it wants to close, and then
 waits for the end of its input. With the way `naive` it does what a plain script would do.
 """
@@ -15,12 +17,14 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+from dragoman.fence.plan import FencePlan
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 
-WAY, FOLDER, TOKEN, *SHAPES = sys.argv[1:]
+NAME, FOLDER, TOKEN, *SHAPES = sys.argv[1:]
+FENCED, _, WAY = NAME.rpartition(":")
 TREE = str(Path(__file__).with_name("tree.py"))
 PYTHON = f"{sys.executable} -I -S {TREE}"
 # A shape may be a shell around another one.
@@ -30,6 +34,23 @@ WRAPPERS = {
     "shell_leaves": "{program} &",
     "two_shells": "sh -c '{program} & wait' & wait",
 }
+
+
+class Enclosed:
+    """A fence in which these sources and the folder of the test are as they are outside."""
+
+    async def open(self, command: str) -> FencePlan:
+        return _plan()
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        return dict(env)
+
+
+def _plan() -> FencePlan:
+    place = os.fsencode(os.path.realpath(FOLDER))
+    sources = (sys.prefix, Path(__file__).parents[3])
+    kept = tuple(sorted({os.fsencode(os.path.realpath(path)) for path in sources}))
+    return FencePlan("namespaces", temporary=place, writable=(place,), kept=kept)
 
 
 def argv(shape: str) -> list[str]:
@@ -43,7 +64,8 @@ def argv(shape: str) -> list[str]:
 async def start(shape: str) -> StdioTransport:
     command, *args = argv(shape)
     environment = {"TREE_MARKER": f"{TOKEN}-{shape}."}
-    transport = await StdioTransport.start(AgentCommand(command, tuple(args), environment))
+    agent = AgentCommand(command, tuple(args), environment)
+    transport = await StdioTransport.start(agent, Enclosed() if FENCED else None)
     await asyncio.to_thread(wait_until_ready, shape)
     return transport
 

@@ -25,5 +25,5 @@ def become_slowly(*arguments: object) -> None:
 
 setattr(keeper, "_become", become_slowly)  # noqa: B010
 order = os.memfd_create("order")
-os.write(order, marshal.dumps(([b"/bin/sh"], [b"sh", b"-c", b""], {}, b"/", False)))
+os.write(order, marshal.dumps(([b"/bin/sh"], [b"sh", b"-c", b""], {}, b"/", False, None)))
 keeper.keep(socket.socket(fileno=LIFE), order, [os.dup(number) for number in (0, 1, 2)])

@@ -118,6 +118,7 @@ class Step extends Thread {
     state.cwd = event.cwd
     state.additionalDirectories = event.additionalDirectories ?? []
     state.continuity = event.continuity
+    state.fence = event.fence ?? null
     state.open = true
     state.activity = 'idle'
     state.background = []

@@ -78,6 +78,7 @@ def _serve(options: argparse.Namespace, address: Address, cwd: str, log: Lines) 
         settings=options.settings,
         rules=given_rules(options),
         offer=offer_of(options),
+        fence=options.fence,
         name=options.name,
         headless=options.headless,
         open_page=_open if options.open else None,

@@ -23,7 +23,9 @@ from dragoman.client.config import HostCapabilities, Timeouts
 from dragoman.client.mcp import McpServer
 from dragoman.data_directory import settings_file
 from dragoman.errors import Unsupported
+from dragoman.host.fence.fence_terms import FenceMode, FenceTerms
 from dragoman.host.rules.policy import Policy, flag_rules
+from dragoman.hub.running.settings_launcher import fence_of
 from dragoman.session.facts import MOST_SYSTEM_PROMPT, Offer, SystemPrompt
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_remote
@@ -107,6 +109,13 @@ def _text_of(path: str) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"--system-prompt-file {path}: {reason.lower()}") from error
+
+
+def fence_terms(options: argparse.Namespace, choice: ChosenAgent) -> FenceTerms:
+    """Those of the settings, with the mode that was typed."""
+    terms = choice.settings.fence_of(choice.agent)
+    mode: FenceMode | None = getattr(options, "fence", None)
+    return terms if mode is None else msgspec.structs.replace(terms, mode=mode)
 
 
 def offer_of(options: argparse.Namespace) -> Offer:
@@ -255,6 +264,7 @@ def client_for(
         quirks=job.agent.quirks,
         protocol=job.agent.protocol,
         proxies=job.proxies,
+        fence=fence_of(job.fence, [job.cwd, *job.more_folders], job.agent, job.command),
     )
 
 

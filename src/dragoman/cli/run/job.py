@@ -20,6 +20,7 @@ from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.client.mcp import McpServer
 from dragoman.client.sessions.prompts import MAX_ATTACHMENT_BYTES, MAX_JSON_BYTES, check_size
 from dragoman.errors import CommandNotFound, CommandRefused, SessionNotContinued, UnknownAgent
+from dragoman.host.fence.fence_terms import NO_FENCE, FenceTerms
 from dragoman.host.rules.policy import Policy
 from dragoman.hub.opener import workspace_of
 from dragoman.hub.running.settings_launcher import run_in
@@ -53,6 +54,7 @@ class Job(msgspec.Struct, kw_only=True):
     asks: bool
     prompt: list[Content] | None
     record: FrameFile
+    fence: FenceTerms = NO_FENCE
 
     @property
     def program(self) -> str:
@@ -113,6 +115,7 @@ def prepare(
         asks=asks,
         prompt=None,
         record=record or FrameFile(options.record),
+        fence=agent_setup.fence_terms(options, choice),
     )
 
 

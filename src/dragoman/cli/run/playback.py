@@ -154,12 +154,13 @@ class Playback(Stage):
         self._retold: list[str] = []
         self._introduced = False
 
-    def introduce(self, record: SessionRecord) -> None:
-        """The session that is shown, the only one."""
+    def introduce(self, record: SessionRecord, fence: str | None = None) -> None:
+        """The session that is shown, the only one, and how it is fenced."""
         self._introduced = True
         where = record.cwd or ("" if record.imported is None else record.imported.cwd)
         words = f"{record.id}  {called(record.name, record.title)}".rstrip()
-        lines = [(words, BOLD), (f"{record.agent} in {where}", DIM)]
+        fenced = "" if fence is None else f", fenced ({fence})"
+        lines = [(words, BOLD), (f"{record.agent} in {where}{fenced}", DIM)]
         if (prompt := record.system_prompt) is not None:
             instead = " (override)" if prompt.mode == "override" else ""
             lines.append((f"system prompt{instead}: {prompt.text}", DIM))
@@ -201,7 +202,8 @@ class Playback(Stage):
             case e.SessionOpened(continuity="reset"):
                 self.remark("the agent had forgotten the session")
             case e.SessionOpened():
-                where = single_line(f"session {event.session_id} in {event.cwd}", 200)
+                fenced = "" if event.fence is None else f", fenced ({event.fence})"
+                where = single_line(f"session {event.session_id} in {event.cwd}{fenced}", 200)
                 self._heading("", where, BOLD)
             case e.PromptQueued():
                 pass  # it is above its turn, or nothing came of it

@@ -95,6 +95,9 @@ class Openings(msgspec.Struct, eq=False):
         if system_prompt is not None and (lacking := lacking_for(system_prompt, agent)) is not None:
             notes.append(f"the system prompt was not sent: the agent does not accept {lacking}")
             system_prompt = None
+        self._must_be_inside(cwd, *additional_directories)
+        if self.client.fence is not None and (problem := self.client.fence.problem):
+            notes.append(f"there is no fence around the agent: {problem}")
         return Place(
             cwd=self._folder(cwd),
             additional_directories=extra,
@@ -105,6 +108,13 @@ class Openings(msgspec.Struct, eq=False):
             meta=meta,
             notes=notes,
         )
+
+    def _must_be_inside(self, *folders: str | os.PathLike[str]) -> None:
+        """Raises ValueError for a folder in which a fenced agent can write nothing."""
+        fence = self.client.fence
+        for folder in folders:
+            if fence is not None and not fence.holds(os.path.abspath(folder)):
+                raise ValueError(f"the agent's fence does not include {os.fspath(folder)!r}")
 
     def _relayed(
         self, servers: Sequence[McpServer], notes: list[str]
@@ -127,7 +137,9 @@ class Openings(msgspec.Struct, eq=False):
         if self._relay is None:
             from dragoman.client.mcp_relay import McpRelay  # few sessions need one
 
-            self._relay = McpRelay(self.router.in_process_server)
+            fence = self.client.fence
+            folder = None if fence is None else fence.folder
+            self._relay = McpRelay(self.router.in_process_server, folder)
         return self._relay
 
     async def aclose(self) -> None:
@@ -348,6 +360,7 @@ class Openings(msgspec.Struct, eq=False):
             continuity,
             place.additional_directories,
             self.client.name,
+            fence=None if self.client.fence is None else self.client.fence.way,
         )
 
 

@@ -23,9 +23,10 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.errors import InternalError, ResourceNotFound, StartError
+from dragoman.fence.plan import FencePlan
 from dragoman.host.serial_worker import Lane
 from dragoman.host.terminals.provider import (
     TerminalCommand,
@@ -40,6 +41,10 @@ from dragoman.host.workspace.roots import Workspace
 from dragoman.process import descriptors
 from dragoman.process.child import Process
 from dragoman.process.spawn import spawn
+
+if TYPE_CHECKING:
+    from dragoman.host.fence.fence import Fence
+
 
 _log = logging.getLogger("dragoman.host")
 
@@ -60,7 +65,7 @@ class LocalTerminals:
 
     `max_terminals` is for each session, and released ones do not count. `kill_grace` is the time
     between TERM and KILL; `late_output` is how long a released terminal is still listened to
-    when something that cannot be ended continues printing.
+    when something that cannot be ended continues printing. Commands run inside the `fence`.
     """
 
     def __init__(
@@ -74,6 +79,7 @@ class LocalTerminals:
         forbidden: Sequence[str] = (),
         kill_grace: float = 2.0,
         late_output: float = 30.0,
+        fence: Fence | None = None,
     ) -> None:
         self._use_pty = use_pty
         self._max_terminals = max_terminals
@@ -84,6 +90,7 @@ class LocalTerminals:
         recognise(self._forbidden)
         self._kill_grace = kill_grace
         self._late_output = late_output
+        self._fence = fence
         self._running: dict[Key, RunningCommand] = {}
         self._late: set[RunningCommand] = set()
         self._released: dict[Key, None] = {}
@@ -153,12 +160,14 @@ class LocalTerminals:
         self, running: RunningCommand, workspace: Workspace, command: TerminalCommand
     ) -> None:
         directory = await self._open(workspace, command.cwd)
+        env = _environment(directory.name, command.env)
         try:
             await running.start(
                 _argv(command),
-                env=_environment(directory.name, command.env),
+                env=env if self._fence is None else self._fence.environment(env),
                 cwd=directory.entrance,
                 use_pty=self._use_pty,
+                fence=None if self._fence is None else await self._fence.open(command.command),
             )
         except StartError as error:
             reason = error.reason.replace(directory.entrance, directory.name)
@@ -265,7 +274,13 @@ class RunningCommand:
         self._stopping: asyncio.Task[None] | None = None
 
     async def start(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, use_pty: bool
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str,
+        use_pty: bool,
+        fence: FencePlan | None = None,
     ) -> None:
         """The watcher is not called before this returns. Raises OSError or StartError."""
         if self._stopping is not None:
@@ -274,7 +289,7 @@ class RunningCommand:
         try:
             output = Output(self._take, use_pty=use_pty)
             try:
-                self._process = await _spawn(argv, env, cwd, output.theirs, use_pty)
+                self._process = await _spawn(argv, env, cwd, output.theirs, use_pty, fence)
             except BaseException:
                 output.close()
                 raise
@@ -348,12 +363,24 @@ class RunningCommand:
 
 
 async def _spawn(
-    argv: Sequence[str], env: Mapping[str, str], cwd: str, output: int, use_pty: bool
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str,
+    output: int,
+    use_pty: bool,
+    fence: FencePlan | None,
 ) -> Process:
     nothing = os.open(os.devnull, os.O_RDONLY)
     try:
         return await spawn(
-            argv, env=env, cwd=cwd, stdin=nothing, stdout=output, stderr=output, tty=use_pty
+            argv,
+            env=env,
+            cwd=cwd,
+            stdin=nothing,
+            stdout=output,
+            stderr=output,
+            tty=use_pty,
+            fence=fence,
         )
     finally:
         os.close(nothing)

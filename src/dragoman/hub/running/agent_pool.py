@@ -125,13 +125,15 @@ class AgentPool:
         holds for all its sessions: those that are offered something else have another one."""
         self._starting: dict[tuple[str, Offer], asyncio.Lock] = {}
 
-    async def use(self, agent: str, cwd: str, offer: Offer = EVERYTHING) -> PooledAgent:
+    async def use(
+        self, agent: str, cwd: str, offer: Offer = EVERYTHING, more: Sequence[str] = ()
+    ) -> PooledAgent:
         """An agent that is connected; give it back with `leave`.
 
         Raises whatever entering a client raises.
         """
         if not self.launcher.is_shared(agent):
-            return _used(await self._start(agent, cwd, offer))
+            return _used(await self._start(agent, cwd, offer, more))
         key = (agent, offer)
         async with self._starting.setdefault(key, asyncio.Lock()):
             running = self._shared.get(key)
@@ -141,11 +143,13 @@ class AgentPool:
                     await self._end(running)
                 running = None
             if running is None:
-                running = self._shared[key] = await self._start(agent, cwd, offer)
+                running = self._shared[key] = await self._start(agent, cwd, offer, more)
             return _used(running)
 
-    async def _start(self, agent: str, cwd: str, offer: Offer) -> PooledAgent:
+    async def _start(self, agent: str, cwd: str, offer: Offer, more: Sequence[str]) -> PooledAgent:
         client = self.launcher.client(agent, cwd, offer)
+        if client.fence is not None:
+            client.fence.roots += more
         client.questions = "wait" if self._attended else "refuse"
         running = PooledAgent(client, self._changed)
         await client.__aenter__()

@@ -6,26 +6,33 @@ The settings are read each time: an agent that was just installed can be started
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import msgspec
+from msgspec.structs import replace
 
 from dragoman.agents.settings import AgentSettings, Settings, agent_named, system_prompt_of
 from dragoman.client.client import Client
 from dragoman.client.config import HostCapabilities
 from dragoman.client.mcp import McpServer
-from dragoman.errors import Unsupported
+from dragoman.errors import FenceError, Unsupported
+from dragoman.host.fence.fence_terms import FenceMode, FenceTerms
 from dragoman.host.rules.policy import Policy
 from dragoman.rpc import Tap
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import RemoteAgent
 
+if TYPE_CHECKING:
+    from dragoman.host.fence.fence import Fence
+
 
 class SettingsLauncher:
     """Starts agents as the settings say. `new_tap` makes a tap for each agent, and `taps` has those
-    of running agents. What `offer` switches off is off for every agent."""
+    of running agents. What `offer` switches off is off for every agent; `fence` is for every agent,
+    whatever the settings say."""
 
     def __init__(
         self,
@@ -34,8 +41,10 @@ class SettingsLauncher:
         *,
         new_tap: Callable[[], Tap] | None = None,
         offer: Offer = EVERYTHING,
+        fence: FenceMode | None = None,
     ) -> None:
         self._offer = offer
+        self._fence: FenceMode | None = fence
         self.settings = settings
         self.taps: WeakKeyDictionary[Client, Tap] = WeakKeyDictionary()
         self.policy = policy
@@ -50,8 +59,9 @@ class SettingsLauncher:
         """Raises ConfigError and UnknownAgent."""
         tap = None if self._new_tap is None else self._new_tap()
         found = self._agent(agent)
+        target = run_in(found.target, cwd)
         client = Client.start(
-            run_in(found.target, cwd),
+            target,
             name=agent,
             policy=self.policy,
             quirks=found.quirks,
@@ -59,13 +69,20 @@ class SettingsLauncher:
             proxies=[run_in(proxy, cwd) for proxy in found.proxies],
             capabilities=_capabilities(found.offer.within(self._offer).within(offer)),
             tap=tap,
+            fence=fence_of(self._terms(found), [cwd], found, target),
         )
         if tap is not None:
             self.taps[client] = tap
         return client
 
     def is_shared(self, agent: str) -> bool:
-        return self._agent(agent).process == "shared"
+        """Never in a fence, which is about the folders of one session."""
+        found = self._agent(agent)
+        return found.process == "shared" and self._terms(found).mode == "off"
+
+    def _terms(self, agent: AgentSettings) -> FenceTerms:
+        terms = self.settings().fence_of(agent)
+        return terms if self._fence is None else replace(terms, mode=self._fence)
 
     def mcp_servers(self) -> list[McpServer]:
         return list(self.settings().mcp_servers)
@@ -86,6 +103,24 @@ class SettingsLauncher:
 
     def _agent(self, name: str) -> AgentSettings:
         return agent_named(name, self.settings())
+
+
+def fence_of(
+    terms: FenceTerms,
+    roots: Sequence[str],
+    agent: AgentSettings,
+    target: AgentCommand | RemoteAgent,
+) -> Fence | None:
+    """Around an agent that is started here. Raises FenceError if one is required and it is not."""
+    if terms.mode == "off":
+        return None
+    if isinstance(target, AgentCommand) and target.files != "there":
+        from dragoman.agents.agent_fence import agent_fence  # few sessions need one
+
+        return agent_fence(terms, roots, agent.name, target)
+    if terms.mode == "require":
+        raise FenceError(agent.name, "it does not run on this machine")
+    return None
 
 
 def _capabilities(offer: Offer) -> HostCapabilities:

@@ -22,6 +22,7 @@ export interface SessionOpened extends Recorded {
   continuity: Continuity
   additionalDirectories?: string[]
   agent?: string
+  fence?: string | null
 }
 
 export interface SessionClosed extends Recorded {

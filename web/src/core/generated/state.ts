@@ -186,6 +186,7 @@ export interface SessionState {
   cwd: string
   additionalDirectories: string[]
   continuity: Continuity
+  fence: string | null
   open: boolean
   title: string | null
   updatedAt: string | null
@@ -300,8 +301,8 @@ export const newTurnState = (): Omit<TurnState, 'id'> => ({
 })
 
 export const newSessionState = (): SessionState => ({
-  sessionId: '', agent: '', cwd: '', additionalDirectories: [], continuity: 'new', open: false,
-  title: null, updatedAt: null, entries: [], entriesBefore: 0, turns: [], modes: null,
+  sessionId: '', agent: '', cwd: '', additionalDirectories: [], continuity: 'new', fence: null,
+  open: false, title: null, updatedAt: null, entries: [], entriesBefore: 0, turns: [], modes: null,
   configOptions: [], commands: [], usage: null, terminals: {}, pending: {}, subagents: {},
   queue: [], activity: 'idle', background: [], lastSeq: 0, size: 0, printed: 0, subagentsSize: 0,
   places: {},

@@ -30,6 +30,7 @@ export function InfoView({ session }: { session: LiveSession }) {
         <Fact name="Agent" value={state.agent || (summary?.agent ?? '')} />
         <Fact name="Folder" value={state.cwd} />
         {state.additionalDirectories.map((folder) => <Fact key={folder} name="Additional folder" value={folder} />)}
+        <Fact name="Fence" value={state.fence ?? 'none: the agent can do what you can'} />
         <Fact name="Not offered" value={withheld(detail?.offer)} />
         <Fact name={detail?.systemPrompt?.mode === 'override' ? 'System prompt (override)' : 'System prompt'} value={detail?.systemPrompt?.text ?? ''} />
         <Fact name="Session" value={session.id} />

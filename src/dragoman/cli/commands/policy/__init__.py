@@ -1,10 +1,17 @@
-"""`dragoman policy`: lists, adds, revokes, explains and tests permission rules."""
+"""`dragoman policy`: lists, adds, revokes, explains and tests permission rules; shows fences."""
 
 from __future__ import annotations
 
 import argparse
 
-from dragoman.cli.options import add_folder_options, add_json_option, add_repeatable, age
+from dragoman.cli.options import (
+    AGENT_HELP,
+    add_folder_options,
+    add_json_option,
+    add_repeatable,
+    add_settings_option,
+    age,
+)
 from dragoman.cli.parsers import Actions, run_action
 
 TYPE_CHECKING = False
@@ -57,6 +64,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_add(actions)
     _add_explain(actions)
     _add_test(actions)
+    fencing = actions.add(
+        "fence", "show the fence that would be built around an agent", module="fence_floor"
+    )
+    which = fencing.add_mutually_exclusive_group()
+    which.add_argument("-a", "--agent", metavar="NAME", help=AGENT_HELP)
+    which.add_argument("--agent-command", metavar="'CMD ARGS'", help="the agent's command line")
+    add_settings_option(fencing.add_argument)
+    add_folder_options(fencing.add_argument)
+    add_json_option(fencing.add_argument, "print the fence as JSON")
     trusting = actions.add("trust", "apply the rules in .dragoman/policy.toml, as they are now")
     trusting.add_argument("--cwd", metavar="DIR", help="project (default: the current directory)")
     revoking = actions.add("revoke", "delete a stored rule", module="rules", alias="remove")

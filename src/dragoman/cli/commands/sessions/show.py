@@ -63,7 +63,7 @@ async def _print_state(store: Store, record: SessionRecord) -> None:
 async def _play(store: Store, record: SessionRecord, *, full: bool) -> None:
     with Status(sys.stdout, visible=False) as status:
         stage, after = Playback(status, full=full), 0
-        stage.introduce(record)
+        stage.introduce(record, (await stored_state(store, record.id)).fence)
         # History that an agent told us is all there is of it here.
         follower = Follower(stage, retells=True)
         while events := await store.events(record.id, after=after):

@@ -1,0 +1,185 @@
+"""The keys of `settings.json`: what each takes and means. No others are accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+Keys: TypeAlias = Mapping[str, tuple[str, str]]
+"""By name: the type, and the meaning; `docs/reference/settings.md` is generated from these."""
+
+TOP_KEYS: Keys = {
+    "agent_servers": ("object", "your agents, by name; the first one is the default"),
+    "mcp_servers": ("list", "MCP servers that are passed on to every session"),
+    "retention": ("object", "how long sessions are kept; without it, forever"),
+    "system_prompt": (
+        "string or object",
+        "the system prompt of new sessions of every agent: a text that is added to the agent's own "
+        "instructions. An agent that accepts none works without it, and the session says so",
+    ),
+    "enter": (
+        '`"queue"` or `"steer"`',
+        "what Enter does in `chat` while a turn runs: queue a prompt (the default), or send it "
+        "to the running turn; Alt-Enter does the other",
+    ),
+    "fence": (
+        "string or object",
+        "whether agents run in a [fence](../explanation/fence.md), and what it leaves open; "
+        "an agent may have its own",
+    ),
+    "$schema": ("string", "ignored; for editors"),
+}
+
+_REACH_KEYS: Keys = {
+    "command": (
+        "string",
+        "the program, without arguments: a path, or a name in `PATH`; a leading `~` is your home "
+        "directory, variables are not expanded, and a relative path starts at the folder where "
+        "`dragoman` runs. Required unless there is a `url`",
+    ),
+    "args": ("list of strings", "its arguments"),
+    "env": ("object of strings", "variables added to your environment"),
+    "url": (
+        "string",
+        "the address of a remote agent (`ws://`, `wss://`, `http://`, `https://`), instead of "
+        "`command`",
+    ),
+    "headers": ("object of strings", "HTTP headers to send to `url`"),
+    "files": (
+        '`"here"` or `"there"`',
+        "which machine the workspaces of its sessions are on: this one, or the agent's. The "
+        'default for a `command` is `"here"`. A `url` has no default: if this is not set, files '
+        "and terminals are not served",
+    ),
+    "type": ("string", "ignored; for files shared with other clients"),
+}
+
+AGENT_KEYS: Keys = {
+    **_REACH_KEYS,
+    "process": (
+        '`"shared"` or `"per-session"`',
+        'whether its sessions share one process; default `"shared"`',
+    ),
+    "protocol": ("`1` or `2`", "the newest version of ACP to speak; default `1`"),
+    "offer": (
+        "object of booleans",
+        "`files` and `terminals`: set one to `false` to withhold it from the agent",
+    ),
+    "system_prompt": (
+        "string, object or null",
+        "the same for new sessions of this agent, instead of the one for every agent; `null` for "
+        "none",
+    ),
+    "proxies": ("list", "ACP proxies between you and the agent, the nearest to you first"),
+    "quirks": ("object", "workarounds for agents that deviate from the protocol"),
+    "fence": ("string or object", "as at the top; replaces what is said there"),
+}
+
+PROXY_KEYS: Keys = {
+    **_REACH_KEYS,
+    "url": (
+        "string",
+        "the address of a remote proxy (`ws://` or `wss://`), instead of `command`",
+    ),
+    "files": (
+        '`"here"` or `"there"`',
+        'for a `url`: `"here"` lets the chain use files and terminals of this machine; without it, '
+        "neither is served",
+    ),
+}
+"""A proxy is started or reached like an agent."""
+
+OFFER_KEYS: Keys = {
+    "files": ("boolean", "whether the agent may ask Dragoman for files; default `true`"),
+    "terminals": ("boolean", "whether the agent may ask Dragoman to run commands; default `true`"),
+}
+
+SYSTEM_PROMPT_KEYS: Keys = {
+    "text": ("string", "the text, of at most 64 KiB"),
+    "file": (
+        "string",
+        "a file with the text, instead of `text`; a relative path starts at the folder of the "
+        "settings file, a leading `~` is your home directory",
+    ),
+    "mode": (
+        '`"append"` or `"override"`',
+        "whether it is added to the agent's own instructions, the default, or takes their place",
+    ),
+}
+
+QUIRKS_KEYS: Keys = {
+    "missing_file": (
+        '`"error"` or `"empty"`',
+        "what reading a missing file returns; `empty` is for agents that can create a file only "
+        "if reading it first does not fail",
+    ),
+    "permission_titles": (
+        "list of strings",
+        "titles of permission requests that cover all pending tool calls",
+    ),
+    "edit_titles": (
+        "list of strings",
+        "title prefixes of edits that the agent reports as `other`",
+    ),
+    "edit_verbs": (
+        "list of strings",
+        "values of `command` that are editor actions, not shell commands",
+    ),
+    "edit_tools": (
+        "list of strings",
+        "values of `tool` that are the agent's own editor, not MCP tools",
+    ),
+    "tool_kinds": (
+        "object of strings",
+        "what the agent's own tools do, by name, if it reports them as `other`: `read`, `edit`, "
+        "`execute` or `fetch`; a tool that fetches takes one address, as `url`",
+    ),
+    "command_titles": (
+        "boolean",
+        "whether the title of a call that runs a command is that command, and its content says "
+        "where it runs",
+    ),
+    "input_in_content": (
+        "boolean",
+        "whether the input of a call is its content, as JSON, until the agent asks for permission",
+    ),
+}
+
+MCP_KEYS: Keys = {
+    "name": ("string", "required"),
+    "command": ("string", "the program, for a server that the agent starts"),
+    "args": ("list of strings", "its arguments"),
+    "env": ("object of strings", "its variables"),
+    "url": ("string", "the address, instead of `command`"),
+    "type": ("string", '`"sse"` for a server that speaks SSE; otherwise a `url` is HTTP'),
+    "headers": ("object of strings", "HTTP headers to send to `url`"),
+}
+
+RETENTION_KEYS: Keys = {
+    "days": (
+        "number or null",
+        "delete a session this many days after its last event; null keeps it forever",
+    ),
+    "projects": (
+        "object",
+        "days per folder (absolute path), for that folder and everything beneath it",
+    ),
+}
+
+FENCE_KEYS: Keys = {
+    "mode": (
+        '`"off"`, `"on"`, `"ask"` or `"require"`',
+        "`on`: a fence if this system can build one; `ask`: the same, and you are asked about "
+        'writes outside it; `require`: nothing is started without; default `"on"`. '
+        '`"fence": "on"` is short for `"fence": {"mode": "on"}`',
+    ),
+    "write": ("list of strings", "further folders that may be written, such as a cache"),
+    "read": (
+        "list of strings",
+        "paths inside `/tmp` or a covered folder that may be read in spite of that",
+    ),
+    "network": (
+        '`"all"`, `"none"` or list of strings',
+        'which hosts can be reached: `host`, `host:port` or `*.domain`; default `"all"`',
+    ),
+}

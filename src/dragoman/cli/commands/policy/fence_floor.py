@@ -1,0 +1,73 @@
+"""`dragoman policy fence`: prints the fence that would be built around an agent.
+
+Every path that is treated specially, with its reason, then what cannot be held. Nothing is built.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+
+import msgspec
+
+from dragoman.agents.agent_fence import agent_floor
+from dragoman.cli.exit_codes import Exit
+from dragoman.cli.run.agent_setup import choose_agent, folders
+from dragoman.host.fence.floor import Floor, PlaceMode
+from dragoman.host.fence.kernel_support import Support, support
+from dragoman.safe_text import reveal
+
+_TITLES: dict[PlaceMode, str] = {
+    "write": "may be written",
+    "read-only": "may be read, not written",
+    "covered": "covered: empty inside",
+    "read": "may be read, inside something that is private or covered",
+}
+_REST = (
+    "private: /tmp, /var/tmp, /dev, /dev/shm, and the processes in /proc",
+    "everything else may be read, not written",
+)
+
+
+def run(options: argparse.Namespace) -> int:
+    choice = choose_agent(options)
+    cwd, more = folders(options, choice.agent.files)
+    terms = choice.settings.fence_of(choice.agent)
+    floor = agent_floor(terms, [cwd, *more], choice.agent.name, choice.command)
+    found = asyncio.run(_support())
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(_fields(floor, found)), indent=2).decode())
+    else:
+        print("\n".join(_lines(floor, found)))
+    return Exit.DONE
+
+
+async def _support() -> Support:
+    with tempfile.TemporaryDirectory() as folder:
+        return await support(folder)
+
+
+def _fields(floor: Floor, found: Support) -> dict[str, object]:
+    gaps = floor.gaps if found.way is None else floor.gaps_with(found.way)
+    return {"how": found.way, "reason": found.reason, "places": floor.places, "notHeld": gaps}
+
+
+def _lines(floor: Floor, found: Support) -> list[str]:
+    lines = [_headline(found)]
+    for mode, title in _TITLES.items():
+        places = [place for place in floor.places if place.mode == mode]
+        if places:
+            lines += ["", title]
+            lines += [f"  {reveal(place.path)}  ({place.reason})" for place in places]
+    lines += ["", *_REST]
+    if gaps := [] if found.way is None else floor.gaps_with(found.way):
+        lines += ["", "cannot be held"]
+        lines += [f"  {reveal(gap.path)}  ({gap.reason})" for gap in gaps]
+    return lines
+
+
+def _headline(found: Support) -> str:
+    if found.way is None:
+        return f"this system cannot build a fence: {found.reason}"
+    return f"built with {found.way}" + (f" ({found.reason})" if found.reason else "")

@@ -1,0 +1,164 @@
+"""The system calls of a fence, by ctypes: Python has no names for them.
+
+Each raises OSError. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Of the architectures that Linux has numbered alike since 2011, and of the one before them.
+_NUMBERS = {
+    "x86_64": {"clone": 56, "keyctl": 250, "seccomp": 317},
+    "aarch64": {"clone": 220, "keyctl": 219, "seccomp": 277},
+    "riscv64": {"clone": 220, "keyctl": 219, "seccomp": 277},
+}
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
+_LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
+
+NEWNS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
+    0x00020000,
+    0x08000000,
+    0x10000000,
+    0x20000000,
+    0x40000000,
+)
+RDONLY, NOSUID, NODEV, NOEXEC = 1, 2, 4, 8
+"""The same as mount flags and as mount attributes."""
+_MS_REC, _MS_PRIVATE = 16384, 1 << 18
+_AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
+_CLONE_TREE = 1
+_RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_SYMLINKS = 0x02, 0x04
+_FROM_HERE_TO_HERE = 0x04 | 0x40
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 24, 38, 47, 4
+_JOIN_SESSION_KEYRING = 1
+_CAPABILITY_VERSION = 0x20080522
+_SIGCHLD = 17
+
+# Holds the interpreter's lock during a call: after `clone`, nobody else could hand it over.
+_libc = ctypes.PyDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+
+def supported() -> bool:
+    """Whether we know the numbers of this machine's system calls."""
+    return os.uname().machine in _NUMBERS
+
+
+def clone(flags: int) -> int:
+    """Fork into new namespaces; as `os.fork`, for a process with one thread."""
+    return _call(_number("clone"), flags | _SIGCHLD, 0, 0, 0, 0)
+
+
+def join(descriptor: int, kind: int) -> None:
+    """Enter the namespace that is open there."""
+    _checked(_libc.setns(descriptor, kind))
+
+
+def make_private() -> None:
+    """Let no mount of this namespace be seen elsewhere, nor one made elsewhere be seen here."""
+    _checked(_libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
+
+
+def mount(kind: bytes, path: bytes, flags: int = 0, options: bytes = b"") -> None:
+    """Mount a new file system without a device."""
+    _checked(_libc.mount(kind, path, kind, flags, options))
+
+
+def open_place(path: bytes) -> int:
+    """A descriptor that names a file or folder; raises if any component is a link."""
+    resolve = _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
+    how = (ctypes.c_uint64 * 3)(os.O_PATH | os.O_CLOEXEC, 0, resolve)
+    return _call(_OPENAT2, _AT_FDCWD, path, ctypes.byref(how), ctypes.sizeof(how))
+
+
+def copy_tree(place: int) -> int:
+    """A copy of what is mounted at and below a place, attached nowhere."""
+    flags = _CLONE_TREE | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
+    return _call(_OPEN_TREE, place, b"", flags)
+
+
+def attach(tree: int, place: int) -> None:
+    """Mount a copied tree over a place."""
+    _call(_MOVE_MOUNT, tree, b"", place, b"", _FROM_HERE_TO_HERE)
+
+
+def restrict_mounts(place: int | bytes, attributes: int, *, beneath: bool = True) -> None:
+    """Set attributes such as RDONLY of what is mounted there, and of everything beneath it."""
+    attr = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)
+    flags = _AT_RECURSIVE if beneath else 0
+    if isinstance(place, int):
+        _call(_MOUNT_SETATTR, place, b"", flags | _AT_EMPTY_PATH, ctypes.byref(attr), 32)
+    else:
+        _call(_MOUNT_SETATTR, _AT_FDCWD, place, flags, ctypes.byref(attr), 32)
+
+
+def drop_privileges() -> None:
+    """Give up every capability, here and in every program to come, also for the user root."""
+    for capability in range(64):
+        if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0):
+            break  # the kernel knows no more
+    _checked(_libc.prctl(_PR_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0))
+    _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    _checked(_libc.capset(ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)())))
+
+
+def leave_keyring() -> None:
+    """Let go of the keys that the kernel holds for the session of the user."""
+    try:
+        _call(_number("keyctl"), _JOIN_SESSION_KEYRING, None)
+    except OSError:
+        return  # a kernel without keys, or a filter around us that refuses all of them
+
+
+def landlock_version() -> int:
+    """0 where the kernel has none."""
+    try:
+        return _call(_LANDLOCK_CREATE, None, 0, 1)
+    except OSError:
+        return 0
+
+
+def landlock_ruleset(files: int, scoped: int) -> int:
+    """A ruleset that governs these rights to files; `scoped` needs version 6."""
+    attr = (ctypes.c_uint64 * 3)(files, 0, scoped)
+    return _call(_LANDLOCK_CREATE, ctypes.byref(attr), 24 if scoped else 8, 0)
+
+
+class _PathBeneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = (("rights", ctypes.c_uint64), ("place", ctypes.c_int32))
+
+
+def landlock_allow(ruleset: int, place: int, rights: int) -> None:
+    """Allow these rights to a file, or to everything beneath a folder."""
+    beneath = _PathBeneath(rights, place)
+    _call(_LANDLOCK_ADD, ruleset, 1, ctypes.byref(beneath), 0)
+
+
+def landlock_enter(ruleset: int) -> None:
+    """From now on only what the ruleset allows; privileges must have been dropped."""
+    _call(_LANDLOCK_RESTRICT, ruleset, 0)
+
+
+def _number(name: str) -> int:
+    return _NUMBERS[os.uname().machine][name]
+
+
+def _call(number: int, *arguments: object) -> int:
+    words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    syscall: Callable[..., int] = _libc.syscall
+    return _checked(syscall(ctypes.c_long(number), *words))
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result

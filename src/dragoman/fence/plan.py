@@ -1,0 +1,49 @@
+"""A fence in the kernel's terms: paths and nothing else, so that it can be handed to a helper."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Paths: TypeAlias = tuple[bytes, ...]
+    Packed: TypeAlias = tuple[tuple[str, str | bytes | Paths], ...]
+    """A plan as `marshal` takes it."""
+
+
+class FencePlan:
+    """What to build. Every path is absolute and real: no component of it is a link."""
+
+    def __init__(
+        self,
+        way: str,
+        *,
+        temporary: bytes,
+        writable: Paths = (),
+        read_only: Paths = (),
+        pinned: Paths = (),
+        covered: Paths = (),
+        kept: Paths = (),
+    ) -> None:
+        self.way = way
+        """`namespaces` or `landlock`."""
+        self.temporary = temporary
+        """The private folder: writable, and also what `/tmp` and `/var/tmp` are."""
+        self.writable = writable
+        self.read_only = read_only
+        """Inside a writable folder, and still not to be changed."""
+        self.pinned = pinned
+        """Folders above those, which must not be moved away."""
+        self.covered = covered
+        """Empty for the program."""
+        self.kept = kept
+        """Inside a covered folder, and still to be read."""
+
+    def packed(self) -> Packed:
+        return tuple(vars(self).items())
+
+    @classmethod
+    def unpacked(cls, packed: Packed) -> FencePlan:
+        plan = cls.__new__(cls)
+        vars(plan).update(packed)
+        return plan

@@ -1,0 +1,113 @@
+"""The fence of one client: built before its agent starts, around the agent and its terminals."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from dragoman.errors import FenceError
+from dragoman.fence.plan import FencePlan
+from dragoman.host.fence.covered_paths import listening_sockets, without_sockets
+from dragoman.host.fence.fence_terms import FenceMode
+from dragoman.host.fence.floor import FenceWay, Floor
+from dragoman.host.fence.kernel_support import support
+from dragoman.host.fence.private_folder import PrivateFolder
+
+
+class Fence:
+    """Around programs that work in `roots`. `floor` is called with those when it is built, since it
+    looks at the disk."""
+
+    def __init__(
+        self, mode: FenceMode, roots: Sequence[str], floor: Callable[[Sequence[str]], Floor]
+    ) -> None:
+        self.mode: FenceMode = mode
+        self.roots = list(roots)
+        """To be added to before it is built."""
+        self._make_floor = floor
+        self._folder: PrivateFolder | None = None
+        self._opening = asyncio.Lock()
+        self.floor: Floor | None = None
+        self.way: FenceWay | None = None
+        """How it is held; None before it is built, or if it cannot be."""
+        self.problem = ""
+        """Why there is none, if it was wanted."""
+
+    async def open(self, command: str) -> FencePlan | None:
+        """Build it for this program, once; None if this system has none.
+
+        Raises FenceError if it is required, ConfigError if its paths make no sense.
+        """
+        async with self._opening:
+            if self.mode != "off" and self.floor is None and not self.problem:
+                await self._build()
+        if self.problem and self.mode == "require":
+            raise FenceError(command, self.problem)
+        return self.plan
+
+    @property
+    def plan(self) -> FencePlan | None:
+        if self.floor is None or self.way is None:
+            return None
+        return self.floor.plan(self.way)
+
+    async def _build(self) -> None:
+        # The data directory exists from here on, and so is covered.
+        folder = await asyncio.to_thread(PrivateFolder)
+        try:
+            floor = await asyncio.to_thread(self._make_floor, self.roots)
+            found = await support(folder.path)
+        except BaseException:
+            folder.close()
+            raise
+        if found.way is None:
+            folder.close()
+            self.problem = found.reason
+            return
+        self._folder, self.way = folder, found.way
+        self.floor = msgspec.structs.replace(floor, temporary=folder.path)
+
+    def holds(self, folder: str) -> bool:
+        """Whether a session may work in this folder."""
+        if self.way is None or self.floor is None:
+            return True
+        real = os.path.realpath(folder)
+        return any(
+            real == path or real.startswith(f"{path}/") for path in self.floor.paths("write")
+        )
+
+    @property
+    def folder(self) -> str | None:
+        """The private temporary folder, as long as it is there."""
+        return None if self._folder is None else self._folder.path
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Of a program inside: what leads outside is taken out, and temporary files go into the
+        private folder."""
+        if self._folder is None:
+            return dict(env)
+        folder = self._folder.path
+        return {
+            **without_sockets(env),
+            **dict.fromkeys(("TMPDIR", "TMP", "TEMP", "TEMPDIR"), folder),
+            "XDG_RUNTIME_DIR": self._folder.runtime,
+        }
+
+    async def aclose(self) -> None:
+        """Remove the temporary folder; to be called when the programs have ended."""
+        folder, self._folder = self._folder, None
+        self.floor = None
+        if folder is not None:
+            await asyncio.to_thread(folder.close)
+
+
+def sockets_of_others() -> list[str]:
+    """Every socket with a name in the file system that is in use now."""
+    try:
+        return listening_sockets(Path("/proc/net/unix").read_text(errors="surrogateescape"))
+    except OSError:
+        return []

@@ -1,0 +1,27 @@
+"""What the settings and flags say about a fence."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+FenceMode: TypeAlias = Literal["off", "on", "ask", "require"]
+"""`on`: fenced if the system can do it; `ask`: the same, and a person is asked about a write
+outside; `require`: nothing is started without."""
+FENCE_MODES: tuple[FenceMode, ...] = ("off", "on", "ask", "require")
+Network: TypeAlias = Literal["all", "none"] | tuple[str, ...]
+
+
+class FenceTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether there is to be a fence, and what it leaves open in addition."""
+
+    mode: FenceMode = "off"
+    write: tuple[str, ...] = ()
+    """Further folders that may be written."""
+    read: tuple[str, ...] = ()
+    """Paths that may be read although they are in a place that is private or covered."""
+    network: Network = "all"
+
+
+NO_FENCE = FenceTerms()

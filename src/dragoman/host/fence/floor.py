@@ -1,0 +1,259 @@
+"""The floor of a fence: every path that is treated specially, with its mode and its reason.
+
+Everything else can be read and not written. Made from the roots of a session, the agent's own
+folders and the tables; looks at the disk, and changes nothing on it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from dragoman.data_directory import data_directory, settings_file
+from dragoman.errors import ConfigError
+from dragoman.fence.plan import FencePlan
+from dragoman.host.fence import covered_paths
+from dragoman.host.fence.protected_paths import (
+    ProtectedPath,
+    held_in_git,
+    protected_in,
+    repository_of,
+)
+
+FenceWay: TypeAlias = Literal["namespaces", "landlock"]
+"""How the kernel holds a fence. Landlock can neither cover a path nor protect one inside a folder
+that may be written."""
+
+PlaceMode: TypeAlias = Literal["write", "read-only", "covered", "read"]
+
+_OF_THE_SYSTEM = ("/proc", "/sys", "/dev")
+_ALWAYS_PRIVATE = ("/tmp", "/var/tmp", "/dev")
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+_OWN = "rules, sessions and tokens of Dragoman"
+_SETTINGS = "keys of agents in Dragoman's settings"
+_SOCKET = "a socket of another program"
+
+
+class FencePlace(msgspec.Struct, frozen=True, rename="camel"):
+    """A path and what it is to the fenced programs."""
+
+    path: str
+    mode: PlaceMode
+    reason: str
+
+
+class Gap(msgspec.Struct, frozen=True, rename="camel"):
+    """What should be held, and cannot be."""
+
+    path: str
+    reason: str
+
+
+class Own(msgspec.Struct, frozen=True):
+    """What an agent keeps for itself outside the workspace: where, why, and what of it is held."""
+
+    paths: tuple[str, ...] = ()
+    reason: str = ""
+    held: tuple[str, ...] = ()
+
+
+_NOTHING = Own()
+
+
+class Floor(msgspec.Struct, frozen=True, kw_only=True):
+    """What is writable, read-only and covered, and what cannot be held."""
+
+    places: tuple[FencePlace, ...]
+    gaps: tuple[Gap, ...] = ()
+    temporary: str = ""
+
+    def paths(self, mode: PlaceMode) -> list[str]:
+        return [place.path for place in self.places if place.mode == mode]
+
+    def plan(self, way: FenceWay) -> FencePlan:
+        """In the kernel's terms. Raises ValueError before there is a temporary folder."""
+        if not self.temporary:
+            raise ValueError("a plan needs a temporary folder")
+        writable = self.paths("write")
+        held = self.paths("read-only")
+        return FencePlan(
+            way,
+            temporary=os.fsencode(self.temporary),
+            writable=_encoded(writable),
+            read_only=_encoded(held),
+            pinned=_encoded(_parents(held, writable)),
+            covered=_encoded(_outermost(self.paths("covered"), writable)),
+            kept=_encoded(self.paths("read")),
+        )
+
+    def gaps_with(self, way: FenceWay) -> list[Gap]:
+        """What cannot be held in this way."""
+        if way == "namespaces":
+            return list(self.gaps)
+        missing = [place for place in self.places if place.mode in ("covered", "read-only")]
+        reason = "Landlock cannot do this: it {}"
+        return [*self.gaps, *(Gap(each.path, reason.format(_open(each))) for each in missing)]
+
+
+def _open(place: FencePlace) -> str:
+    return "can be read" if place.mode == "covered" else "can be written"
+
+
+def floor_for(
+    roots: Sequence[str],
+    *,
+    own: Own = _NOTHING,
+    others: Sequence[tuple[str, str]] = (),
+    write: Sequence[str] = (),
+    read: Sequence[str] = (),
+    homes: Sequence[str] = (),
+    sockets: Sequence[str] = (),
+) -> Floor:
+    """The floor for sessions in these folders.
+
+    `own` is what the agent itself keeps, `others` what must not be read of other agents, with a
+    reason each; `write` and `read` are what the settings add. Raises ConfigError for a folder that
+    does not exist, or that would give away what a fence is there to hold.
+    """
+    homes = tuple(dict.fromkeys(map(os.path.realpath, homes or (os.path.expanduser("~"),))))
+    writable = [*_workspace(roots), *_added(write), *_own(own)]
+    found = [each for root in roots for each in _protected(root)]
+    kept_back = filter(os.path.exists, map(_real, own.held))
+    found += [ProtectedPath(path, own.reason) for path in kept_back]
+    inside = tuple(place.path for place in writable)
+    held = [each for each in found if each.held and _is_beneath(each.path, inside)]
+    covered = [
+        *((str(path), reason) for path, reason in _dragomans()),
+        *covered_paths.covered(homes),
+        *others,
+        *((path, _SOCKET) for path in sockets),
+    ]
+    return Floor(
+        places=(
+            *_without_repeats(writable),
+            *(FencePlace(each.path, "read-only", each.reason) for each in held),
+            *_without_repeats(_covered(covered, inside)),
+            *_without_repeats(_kept(read, covered)),
+        ),
+        gaps=tuple(Gap(each.path, each.reason) for each in found if not each.held),
+    )
+
+
+def _workspace(roots: Sequence[str]) -> Iterator[FencePlace]:
+    for root in roots:
+        yield FencePlace(_checked(root, "the workspace"), "write", "the workspace")
+        if (repository := repository_of(root)) and not _is_beneath(repository, map(_real, roots)):
+            yield FencePlace(
+                _checked(repository, "the repository"), "write", "git's data of this worktree"
+            )
+
+
+def _added(paths: Sequence[str]) -> Iterator[FencePlace]:
+    for path in paths:
+        yield FencePlace(_checked(path, "fence.write"), "write", "the settings say so")
+
+
+def _own(own: Own) -> Iterator[FencePlace]:
+    for path in own.paths:
+        if os.path.exists(path):
+            yield FencePlace(_checked(path, "the agent's own folder"), "write", own.reason)
+
+
+def _protected(root: str) -> Iterator[ProtectedPath]:
+    yield from protected_in(_real(root))
+    if repository := repository_of(root):
+        yield from held_in_git(repository)
+
+
+def _covered(found: Iterable[tuple[str, str]], writable: Sequence[str]) -> Iterator[FencePlace]:
+    """By real names. A socket inside the workspace is part of it."""
+    for path, reason in found:
+        real = _real(path)
+        out_of_reach = (*writable, *_ALWAYS_PRIVATE, "/run")
+        is_own = real in writable or (reason == _SOCKET and _is_beneath(real, out_of_reach))
+        is_there = reason in (_OWN, _SETTINGS) or os.path.exists(real)
+        if is_there and not is_own and not _is_beneath(real, _OF_THE_SYSTEM):
+            yield FencePlace(real, "covered", reason)
+
+
+def _kept(read: Sequence[str], covered: Iterable[tuple[str, str]]) -> Iterator[FencePlace]:
+    """What is to be read although it is inside something that is empty otherwise."""
+    wanted = [
+        *covered_paths.kept(),
+        *((path, "Python and Dragoman's own programs") for path in (sys.prefix, _PACKAGE)),
+        *((path, "the settings say so") for path in read),
+    ]
+    emptied = [*_ALWAYS_PRIVATE, *(_real(path) for path, _ in covered)]
+    for path, reason in wanted:
+        if _is_beneath(real := _real(path), emptied) and os.path.exists(real):
+            yield FencePlace(real, "read", reason)
+
+
+def _dragomans() -> Iterator[tuple[Path, str]]:
+    yield data_directory(), _OWN
+    yield settings_file(), _SETTINGS
+
+
+def _checked(path: str, what: str) -> str:
+    """The real name of a folder that may be written. Raises ConfigError."""
+    real = _real(path)
+    if not os.path.exists(real):
+        raise ConfigError("fence", what, f"a folder that exists, not {path!r}")
+    if real == "/":
+        raise ConfigError("fence", what, "a folder other than /, which nothing could be kept from")
+    kept = _real(str(data_directory()))
+    if _is_beneath(kept, (real,)) or _is_beneath(real, (kept,)):
+        raise ConfigError(
+            "fence", what, f"a folder apart from Dragoman's data in {kept}, not {path!r}"
+        )
+    if _is_beneath(real, _OF_THE_SYSTEM):
+        raise ConfigError("fence", what, f"not {path!r}, which belongs to the system")
+    return real
+
+
+def _parents(held: Iterable[str], writable: Iterable[str]) -> list[str]:
+    """The folders between a writable one and what is held in it."""
+    tops = set(writable)
+    found: dict[str, None] = {}
+    for path in held:
+        above = os.path.dirname(path)
+        while above not in tops and above != "/":
+            found[above] = None
+            above = os.path.dirname(above)
+    kept = set(held)
+    return [path for path in found if path not in kept and _is_beneath(path, tops)]
+
+
+def _outermost(covered: list[str], writable: list[str]) -> list[str]:
+    """Without what is inside something that is empty already."""
+    emptied = {*covered, *_ALWAYS_PRIVATE}
+    special = {*emptied, *writable}
+    return [path for path in covered if _nearest(path, special) not in emptied]
+
+
+def _nearest(path: str, special: set[str]) -> str:
+    above = os.path.dirname(path)
+    while above not in special and above != "/":
+        above = os.path.dirname(above)
+    return above
+
+
+def _is_beneath(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
+
+
+def _without_repeats(places: Iterable[FencePlace]) -> list[FencePlace]:
+    return list({place.path: place for place in reversed(list(places))}.values())[::-1]
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(os.path.expanduser(path))
+
+
+def _encoded(paths: Iterable[str]) -> tuple[bytes, ...]:
+    return tuple(map(os.fsencode, paths))

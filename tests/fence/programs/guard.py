@@ -1,0 +1,203 @@
+"""Makes a playground and runs `escapes.py` in it: `guard.py PLAYGROUND fenced|open [NAME …]`.
+
+Prints what `escapes.py` prints. With `open` there is no fence: that is the control. Around the
+program there is everything that it could attack: a process of the same user, sockets, keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+PLACE, KIND, *NAMES = sys.argv[1:]
+P = Path(PLACE)
+HOME = P / "home"
+os.environ.update(
+    HOME=str(HOME),
+    DRAGOMAN_HOME=str(P / "data"),
+    DRAGOMAN_SETTINGS=str(HOME / ".config/dragoman/settings.json"),
+    SSH_AUTH_SOCK=str(P / "sockets/ssh"),
+    DBUS_SESSION_BUS_ADDRESS=f"unix:path={P}/sockets/bus",
+)
+for variable in ("GIT_DIR", "GIT_WORK_TREE", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+    os.environ.pop(variable, None)
+
+from dragoman.host.fence.fence import Fence, sockets_of_others  # noqa: E402
+from dragoman.host.fence.floor import Floor, Own, floor_for  # noqa: E402
+from dragoman.process.spawn import spawn  # noqa: E402
+
+ESCAPES = Path(__file__).with_name("escapes.py")
+libc = ctypes.CDLL(None, use_errno=True)
+SHARED_MEMORY_KEY = 0x44524147
+
+
+def write(path: Path, text: str = "as it was\n") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def make_files() -> None:
+    for name in ("file", "to-delete", "to-move", "upper/x", "work/x"):
+        write(P / "outside" / name)
+    (P / "outside/work/x").unlink()
+    for name in (".ssh/id", ".aws/credentials", ".mozilla/cookies", ".netrc", ".codex/auth.json"):
+        write(HOME / name, "secret\n")
+    write(HOME / ".config/dragoman/settings.json", '{"$schema": "secret"}')
+    write(HOME / ".bashrc")
+    write(HOME / ".local/bin/tool")
+    write(P / "data/sessions.db", "secret\n")
+    make_workspace()
+
+
+def make_workspace() -> None:
+    ws = P / "ws"
+    for name in (
+        ".envrc",
+        ".vscode/settings.json",
+        ".claude/settings.json",
+        ".github/workflows/ci.yml",
+        "packages/one/.mcp.json",
+    ):
+        write(ws / name)
+    (ws / "link-out").symlink_to(P / "outside")
+    git("init", "-q", str(ws))
+    write(ws / ".git/hooks/pre-commit")
+    write(ws / ".git/hooks/to-delete")
+    for name in ("HEAD", "config", "hooks/x"):
+        write(ws / ".git/modules/sub" / name)
+    git("init", "-q", str(P / "main"))
+    write(P / "main/.git/hooks/x")
+    settings = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+    git("-C", str(P / "main"), *settings, "commit", "-q", "--allow-empty", "-m", "x")
+    git("-C", str(P / "main"), "worktree", "add", "-q", str(P / "worktree"))
+
+
+def git(*words: str) -> None:
+    subprocess.run(["git", *words], check=True, stdout=subprocess.DEVNULL)
+
+
+@contextmanager
+def listening(address: str) -> Generator[None]:
+    with socket.socket(socket.AF_UNIX) as server:
+        if not address.startswith("\0"):
+            Path(address).parent.mkdir(parents=True, exist_ok=True)
+        server.bind(address)
+        server.listen(64)
+        yield
+    if address.startswith("/"):
+        os.unlink(address)
+
+
+@contextmanager
+def victim() -> Generator[int]:
+    program = (
+        "import os, signal; signal.signal(signal.SIGUSR1, signal.SIG_IGN); "
+        f"os.dup2(os.open({str(P / 'outside/file')!r}, os.O_WRONLY), 9); "
+        "print('up', flush=True); signal.pause()"
+    )
+    command = [sys.executable, "-I", "-S", "-c", program]
+    environment = {"VICTIM": "yes"}
+    process = subprocess.Popen(command, env=environment, cwd=P, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    try:
+        yield process.pid
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+
+@contextmanager
+def shared_memory() -> Generator[None]:
+    identifier = libc.shmget(SHARED_MEMORY_KEY, 64, 0o1600)
+    file = Path(f"/dev/shm/dragoman-test-{os.getpid()}")
+    file.write_text("x")
+    try:
+        yield
+    finally:
+        libc.shmctl(identifier, 0, None)
+        file.unlink()
+
+
+def hold_key() -> None:
+    is_usual = os.uname().machine == "x86_64"
+    libc.syscall(250 if is_usual else 219, 1, None)  # a session keyring of our own
+    libc.syscall(248 if is_usual else 217, b"user", b"dragoman-test", b"secret", 6, -3)
+
+
+def floor(roots: Sequence[str]) -> Floor:
+    return floor_for(
+        roots,
+        own=Own((str(HOME / ".agent"),), "the agent's own"),
+        others=[(str(HOME / ".codex"), "the credentials of another agent")],
+        sockets=sockets_of_others(),
+    )
+
+
+async def fenced(command: list[str]) -> None:
+    fence = Fence("require", [str(P / "ws"), str(P / "worktree")], floor)
+    plan = await fence.open(command[0])
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    process = await spawn(
+        command,
+        env=fence.environment(os.environ),
+        cwd=str(P / "ws"),
+        stdin=nothing,
+        stdout=1,
+        stderr=2,
+        fence=plan,
+    )
+    await process.wait()
+    await process.stop(exit_within=0, term_within=0)
+    os.close(nothing)
+    await fence.aclose()
+    assert list((P / "data/fences").iterdir()) == []
+
+
+def main() -> None:
+    make_files()
+    hold_key()
+    terminal, theirs = os.openpty()
+    with ExitStack() as around:
+        pid = os.getpid()
+        addresses = [
+            str(HOME / "some.sock"),
+            str(HOME / ".gnupg/S.gpg-agent"),
+            str(HOME / ".docker/run/docker.sock"),
+            str(P / "sockets/ssh"),
+            str(P / "sockets/bus"),
+            f"/tmp/dragoman-test-{pid}.sock",
+            f"\0dragoman-test-{pid}",
+        ]
+        if os.geteuid() == 0:
+            addresses.append(f"/run/dragoman-test-{pid}.sock")
+        for address in addresses:
+            around.enter_context(listening(address))
+        target = around.enter_context(victim())
+        around.enter_context(shared_memory())
+        words = [str(P), str(pid), str(target), os.ttyname(theirs), *NAMES]
+        # Neither may be in /tmp, which nobody sees from inside.
+        program = P / ESCAPES.name
+        program.write_bytes(ESCAPES.read_bytes())
+        command = [os.path.realpath(sys.executable), "-I", "-S", str(program), *words]
+        if KIND == "fenced":
+            asyncio.run(fenced(command))
+        else:
+            inherited = os.open(P / "outside/file", os.O_WRONLY)
+            subprocess.run(command, check=True, cwd=P / "ws", pass_fds=[inherited])
+    os.close(terminal)
+
+
+if __name__ == "__main__":
+    assert stat.S_ISDIR(P.stat().st_mode)
+    main()

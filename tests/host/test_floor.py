@@ -1,0 +1,152 @@
+"""What a fence holds, as data: from folders and tables to paths with reasons."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import ConfigError
+from dragoman.host.fence.covered_paths import listening_sockets, without_sockets
+from dragoman.host.fence.floor import Floor, Own, PlaceMode, floor_for
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With a home, a data directory and a workspace next to each other."""
+    for name in ("home", "data", "ws"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("DRAGOMAN_SETTINGS", str(tmp_path / "home/settings.json"))
+    return tmp_path
+
+
+def write(path: Path, text: str = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def below(floor: Floor, mode: PlaceMode, folder: Path) -> list[str]:
+    """The paths of a mode, relative to the folder that they are in."""
+    paths = (Path(path) for path in floor.paths(mode))
+    return sorted(str(path.relative_to(folder)) for path in paths if path.is_relative_to(folder))
+
+
+def test_the_workspace_is_writable_and_what_runs_later_in_it_is_not(place: Path) -> None:
+    ws = place / "ws"
+    for name in (".envrc", ".vscode/tasks.json", ".github/workflows/ci.yml", ".github/README.md"):
+        write(ws / name)
+    write(ws / "deep/er/.mcp.json")
+    write(ws / "src/app.py")
+    floor = floor_for([str(ws)])
+    assert below(floor, "write", place) == ["ws"]
+    held = [".envrc", ".github/workflows", ".vscode", "deep/er/.mcp.json"]
+    assert below(floor, "read-only", ws) == held
+    pinned = {os.fsdecode(path) for path in _planned(floor).pinned}
+    assert pinned == {str(ws / name) for name in (".github", "deep", "deep/er")}
+
+
+def _planned(floor: Floor):
+    import msgspec
+
+    return msgspec.structs.replace(floor, temporary="/somewhere").plan("namespaces")
+
+
+def test_of_a_repository_only_what_git_runs_is_held(place: Path) -> None:
+    ws = place / "ws"
+    subprocess.run(["git", "init", "-q", str(ws)], check=True)
+    write(ws / ".git/modules/sub/config")
+    write(ws / ".git/modules/sub/HEAD")
+    held = below(floor_for([str(ws)]), "read-only", ws)
+    assert {".git/config", ".git/hooks", ".git/modules/sub/config"} <= set(held)
+    assert not {".git", ".git/objects", ".git/HEAD"} & set(held)
+
+
+def test_what_cannot_be_held_is_said(place: Path) -> None:
+    ws = place / "ws"
+    (ws / ".envrc").symlink_to("elsewhere")
+    write(ws / ".gradle/x")
+    gaps = {Path(gap.path).name: gap.reason for gap in floor_for([str(ws)]).gaps}
+    assert "a link" in gaps[".envrc"]
+    assert "build tools" in gaps[".gradle"]
+
+
+def test_landlock_says_that_it_neither_covers_nor_protects(place: Path) -> None:
+    write(place / "home/.ssh/id")
+    write(place / "ws/.envrc")
+    floor = floor_for([str(place / "ws")])
+    gaps = {Path(gap.path).name: gap.reason for gap in floor.gaps_with("landlock")}
+    assert "can be read" in gaps[".ssh"]
+    assert "can be written" in gaps[".envrc"]
+    assert floor.gaps_with("namespaces") == []
+
+
+def test_keys_data_and_other_agents_are_covered_and_the_agents_own_is_not(place: Path) -> None:
+    home = place / "home"
+    for name in (".ssh/id", ".netrc", ".config/google-chrome/x", ".codex/auth", ".goose/auth"):
+        write(home / name)
+    write(home / "settings.json", "{}")
+    floor = floor_for(
+        [str(place / "ws")],
+        own=Own((str(home / ".codex"),), "its own"),
+        others=[(str(home / ".goose"), "of another")],
+    )
+    covered = [".config/google-chrome", ".goose", ".netrc", ".ssh", "settings.json"]
+    assert below(floor, "covered", home) == covered
+    assert below(floor, "covered", place / "data") == ["."]
+    assert below(floor, "write", home) == [".codex"]
+    assert all(each.reason for each in floor.places)
+
+
+@pytest.mark.parametrize(
+    ("root", "problem"),
+    [
+        ("/", "a folder other than /"),
+        (".", "apart from Dragoman's data"),
+        ("data/inner", "apart from Dragoman's data"),
+        ("nowhere", "a folder that exists"),
+        ("/proc", "belongs to the system"),
+    ],
+)
+def test_a_folder_that_cannot_be_fenced_is_refused(place: Path, root: str, problem: str) -> None:
+    (place / "data/inner").mkdir()
+    with pytest.raises(ConfigError, match=problem):
+        floor_for([str(place / root)])
+    with pytest.raises(ConfigError, match=problem):
+        floor_for([str(place / "ws")], write=[str(place / root)])
+
+
+def test_a_worktree_can_be_committed_in_and_its_hooks_are_held(place: Path) -> None:
+    main = place / "main"
+    subprocess.run(["git", "init", "-q", str(main)], check=True)
+    settings = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+    commit = ["git", "-C", str(main), *settings, "commit", "-q", "--allow-empty", "-m", "x"]
+    subprocess.run(commit, check=True)
+    add = ["git", "-C", str(main), "worktree", "add", "-q", str(place / "tree")]
+    subprocess.run(add, check=True, stderr=subprocess.DEVNULL)
+    floor = floor_for([str(place / "tree")])
+    assert below(floor, "write", place) == ["main/.git", "tree"]
+    held = below(floor, "read-only", place)
+    assert {"main/.git/config", "main/.git/hooks", "tree/.git"} <= set(held)
+
+
+def test_a_file_that_claims_to_be_a_worktrees_opens_nothing(place: Path) -> None:
+    write(place / "home/precious/commondir", ".")
+    write(place / "home/precious/gitdir", str(place / "elsewhere/.git"))
+    write(place / "ws/.git", f"gitdir: {place / 'home/precious'}\n")
+    assert below(floor_for([str(place / "ws")]), "write", place) == ["ws"]
+
+
+def test_sockets_are_found_by_their_full_names_and_variables_that_name_some_go() -> None:
+    text = (
+        "Num       RefCount Protocol Flags    Type St Inode Path\n"
+        "0000: 00000002 00000000 00010000 0001 01 1 /home/u/a b.sock\n"
+        "0000: 00000002 00000000 00010000 0001 01 2 @abstract\n"
+        "0000: 00000002 00000000 00010000 0001 01 3\n"
+    )
+    assert listening_sockets(text) == ["/home/u/a b.sock"]
+    assert without_sockets({"SSH_AUTH_SOCK": "x", "PATH": "y"}) == {"PATH": "y"}
