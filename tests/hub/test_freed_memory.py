@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 
 import pytest
+
+from dragoman.hub.running.freed_memory import FreedMemory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only glibc keeps so much")
 
@@ -37,3 +41,27 @@ def test_what_lies_between_pieces_in_use_is_given_back() -> None:
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+class Linked:
+    """Refers to itself, as a session's parts do to each other."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_refers_to_itself_is_freed_and_collecting_takes_little_of_the_time() -> None:
+    times = iter([10.0, 10.5, 10.5, 20.5])
+    memory = FreedMemory(clock=lambda: next(times))
+    linked = Linked()
+    seen = weakref.ref(linked)
+    gc.disable()
+    try:
+        del linked
+        assert seen() is not None
+        memory.give_back()
+        assert seen() is None
+    finally:
+        gc.enable()
+    assert memory.pause == 10.0
+    assert memory.pause == 0.0

@@ -41,6 +41,7 @@ class RunningSessions:
     ) -> None:
         self._limits = limits
         self._freed_memory = FreedMemory()
+        self._next_trim: asyncio.TimerHandle | None = None
         self.by_id: dict[str, RunningSession] = {}
         self.failures: dict[str, DragomanError] = {}
         """Why a session that ran here no longer does, when the store did not take it."""
@@ -150,8 +151,17 @@ class RunningSessions:
         loop.call_later(self._limits.trim_seconds, self.trim)
 
     def trim(self) -> None:
-        if not self._is_closed and self._freed_memory.is_worth_returning:
-            asyncio.get_running_loop().run_in_executor(None, self._freed_memory.give_back)
+        if self._is_closed or not self._freed_memory.is_worth_returning:
+            return
+        loop = asyncio.get_running_loop()
+        if not (pause := self._freed_memory.pause):
+            loop.run_in_executor(None, self._freed_memory.give_back)
+        elif self._next_trim is None:
+            self._next_trim = loop.call_later(pause, self._trim_again)
+
+    def _trim_again(self) -> None:
+        self._next_trim = None
+        self.trim()
 
     async def until_free(self, session_id: str) -> None:
         """Wait until a session that is being detached can be opened again."""
