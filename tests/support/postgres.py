@@ -48,15 +48,19 @@ class Server:
         self._process: subprocess.Popen[Any] | None = None
 
     def set_up(self) -> None:
-        if "user" in self._account:
-            os.chown(self._folder, self._account["user"], self._account["group"])
-        command = ["initdb", "-D", "data", "-U", "dragoman", "-A", "trust", "-E", "UTF8"]
+        program = str(self._programs / "initdb")
+        command = [program, "-D", "data", "-U", "dragoman", "-A", "trust", "-E", "UTF8"]
         self._run([*command, "--locale=C", "--no-sync"])
 
+    def copy(self, other: Server) -> None:
+        """Be set up as another, which was never started."""
+        self._run(["cp", "-R", str(other._folder / "data"), "data"])
+
     def _run(self, command: list[str]) -> None:
-        program = str(self._programs / command[0])
+        if "user" in self._account:
+            os.chown(self._folder, self._account["user"], self._account["group"])
         subprocess.run(
-            [program, *command[1:]],
+            command,
             cwd=self._folder,
             check=True,
             capture_output=True,
@@ -126,14 +130,27 @@ def _programs() -> Path | None:
     return found[-1] if found else None
 
 
+def _in_new_folder(programs: Path) -> Server:
+    return Server(programs, Path(tempfile.mkdtemp(prefix="dragoman-pg-", dir="/tmp")))
+
+
+@cache
+def _empty(programs: Path) -> Server:
+    """What others are copies of: to set one up takes longer than most tests."""
+    server = _in_new_folder(programs)
+    atexit.register(server.remove)
+    server.set_up()
+    return server
+
+
 def _made() -> Server | str:
     """A server that runs, or why there is none."""
     programs = _programs()
     if programs is None:
         return "PostgreSQL is not installed (Debian: apt-get install postgresql)"
-    server = Server(programs, Path(tempfile.mkdtemp(prefix="dragoman-pg-", dir="/tmp")))
+    server = _in_new_folder(programs)
     try:
-        server.set_up()
+        server.copy(_empty(programs))
         server.start()
     except (OSError, LookupError, subprocess.SubprocessError, psycopg.Error) as error:
         server.remove()
