@@ -56,6 +56,8 @@ BETTER = {
     r"(?:has|have|had) to be told": "must be notified of",
 }
 _HABITS = [(re.compile(rf"\b{words}\b", re.IGNORECASE), better) for words, better in BETTER.items()]
+_ANY = re.compile(rf"\b(?:{'|'.join(BETTER)})\b")
+"""Finds lower-case text with a habit in it: most has none, and is not looked through for each."""
 _THERE = re.compile(r"\bthere (?:is|are|was|were) no\b", re.IGNORECASE)
 _CODE = re.compile(r"`[^`]*`")
 _TEXT_TOKENS = ("STRING", "COMMENT", "FSTRING_MIDDLE")
@@ -88,6 +90,8 @@ def findings(source: str, path: Path) -> Iterator[str]:
 
 
 def _habits(words: str, lines: list[int]) -> Iterator[tuple[int, str, str]]:
+    if not _ANY.search(words.lower()):
+        return
     plain = _THERE.sub(lambda found: "." * len(found[0]), words)
     for pattern, better in _HABITS:
         for found in pattern.finditer(plain):
