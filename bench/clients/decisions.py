@@ -18,8 +18,14 @@ from dragoman.host.workspace.reach import Reach, names_of
 from dragoman.host.workspace.roots import Workspace
 
 RULES = (
-    *(Rule(effect="allow", argv_prefix=(f"tool{n}", "run"), cwd="src") for n in range(280)),
-    *(Rule(effect="allow", operation="write", path=f"docs/{n}/**") for n in range(150)),
+    *(Rule(effect="allow", argv_prefix=(f"tool{n}", "run"), cwd="src") for n in range(120)),
+    *(Rule(effect="allow", operation="write", path=f"docs/{n}/**") for n in range(100)),
+    *(Rule(effect="deny", operation="write", path=f"keys/{n}/**") for n in range(60)),
+    *(Rule(effect="ask", path=f"private{n}/**") for n in range(50)),
+    *(Rule(effect="deny", path=f"/secret/{n}/*.key") for n in range(30)),
+    *(Rule(effect="ask", operation="write", path=f"**/*.kind{n}") for n in range(20)),
+    *(Rule(effect="deny", operation="execute", cwd=f"prod/{n}/**") for n in range(30)),
+    *(Rule(effect="ask", operation="execute", cwd=f"/srv/{n}") for n in range(20)),
     *(
         Rule(effect="allow", argv_prefix=("pytest",), scope="project", project=f"/projects/{n}")
         for n in range(49)

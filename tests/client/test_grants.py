@@ -8,6 +8,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support.clients import until
 from support.fake_terminals import FakeTerminals
@@ -383,6 +384,27 @@ async def test_variables_that_change_nothing_are_no_other_command(tmp_path: Path
         env = [{"name": "AGENT_SESSION_ID", "value": "20260801_1"}]
         assert "result" in await s.run("npm test", env=env)
         assert len(s.requests) == 1
+
+
+async def test_an_answer_that_lasts_covers_the_command_that_the_agent_runs_with_its_variables(
+    tmp_path: Path,
+) -> None:
+    """Goose and Kimi ask without variables, and then run the command with theirs."""
+    rule = Rule(effect="allow", operation="execute", argv=("npm", "test"), source="your answer")
+    own = msgspec.structs.replace(rule, cwd="**")
+    env = [{"name": "AGENT_SESSION_ID", "value": "20260801_1"}]
+    asked = question(call={"rawInput": {"command": "npm test"}})
+    async with scene(tmp_path, policy=Policy(rules=[own]), terminals=FakeTerminals()) as s:
+        await s.begin()
+        for _ in range(2):
+            await soon(s.ask_permission(asked))
+            assert "result" in await s.run("npm test", env=env)
+        assert s.requests == []
+        # It is allowed once for each time that it was asked, and with nothing that counts.
+        await refused(s, s.run("npm test", env=env))
+        await soon(s.ask_permission(asked))
+        await refused(s, s.run("npm test", env=[{"name": "PATH", "value": "/tmp"}]))
+        await refused(s, s.run("npm test x", env=env))
 
 
 async def test_an_argv_rule_matches_no_command_with_variables_whatever_they_are(

@@ -11,7 +11,7 @@ from dragoman.host.claims.claim_reader import read_claim, together
 from dragoman.host.claims.raw_input import whole_file
 from dragoman.host.permissions.grants import Grants
 from dragoman.host.rules.access import Access, Sighting, normalise
-from dragoman.host.rules.policy import decide
+from dragoman.host.rules.policy import decide, flag_rules
 from dragoman.host.rules.rule import Effect, Rule
 
 
@@ -180,7 +180,10 @@ def test_titles_and_names_are_not_looked_at() -> None:
         ({"command": "npm test"}, ("npm test",)),
         ({"command": ["npm", "test"]}, (("npm", "test"),)),
         ({"command": "npm", "args": ["test"]}, (("npm", "test"),)),
-        ({"command": "npm", "args": "test --x"}, (("npm", "test --x"),)),
+        ({"command": "npm", "args": "test --x"}, (("npm", "test --x"), "npm test --x")),
+        ({"command": "echo", "args": ["a b"]}, (("echo", "a b"),)),
+        ({"command": ["npm test"]}, (("npm test",), "npm test")),
+        ({"command": ["npm run"], "args": ["x"]}, (("npm run", "x"), "npm run x")),
         ({"command": "npm test", "args": ["x"]}, ("npm test x",)),
         ({"command": ["npm"], "args": ["test"]}, (("npm", "test"),)),
         ({"command": "npm", "args": []}, ("npm",)),
@@ -716,3 +719,36 @@ def test_a_folder_that_cannot_be_read_is_kept_as_it_was_said_and_grants_nothing(
 def test_chdir_names_the_folder_of_a_command_and_stdin_is_one() -> None:
     assert claim("execute", {"command": "touch x", "chdir": "/etc"}).cwd == "/etc"
     assert claim("execute", {"command": "sh", "stdin": "rm -rf /"}).commands == ("sh", "rm -rf /")
+
+
+# ── where something is written to ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["edit", "other", "fetch", "move", "delete", None])
+@pytest.mark.parametrize("key", ["dest", "output_dir", "outputDir", "into", "destination", "out"])
+def test_a_place_to_write_to_counts_for_rules_that_deny_or_ask(kind: str | None, key: str) -> None:
+    deny = Rule(effect="deny", operation="write", path="docs/**")
+    asks = Rule(effect="ask", path="docs/**")
+    raw = {"path": "src/a", "url": "https://example.com/x", key: "docs/x"}
+    for rule in (deny, asks):
+        rules = (rule, *flag_rules(yolo=True))
+        decision = decide(claim(kind, raw), rules, now=0, session_id="s", project="/ws")
+        assert decision.effect == rule.effect
+    elsewhere = claim(kind, raw | {key: "lib/x"})
+    assert decide(elsewhere, rules, now=0, session_id="s", project="/ws").effect == "allow"
+    protected = claim("edit", {"path": "src/a", key: ".envrc"})
+    assert protected.protection is not None
+
+
+def test_words_that_are_one_text_are_denied_as_a_line() -> None:
+    deny = Rule(effect="deny", argv_prefix=("git", "push"))
+    for raw in (
+        {"command": ["git push"]},
+        {"command": "git", "args": "push origin"},
+        {"argv": ["git push", "origin"]},
+        {"command": ["git push origin"], "cwd": "/ws"},
+    ):
+        rules = (deny, *flag_rules(yolo=True))
+        assert decide(
+            claim("execute", raw), rules, now=0, session_id="s", project="/ws"
+        ).effect == ("deny")

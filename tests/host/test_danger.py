@@ -172,3 +172,30 @@ def test_the_steps_of_a_regular_expression_are_counted() -> None:
     assert steps("a*+c", "ab" * 100) < 1_000
     assert steps(r"\A(?:a*)*b", "a" * 12) > 2_000
     assert steps("a+?b{2,3}(?=x)", "aabbbx") < 40
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("npx rimraf x && npx rm -rf x", "uvx twine upload dist", "uv run twine upload dist"),
+        *("bundle exec rake db:drop", "docker exec c rm -rf /data", "poetry run git push -f"),
+        *(
+            "docker compose exec db dropdb x",
+            "pnpm exec prisma migrate reset",
+            "npm exec -- rm -r x",
+        ),
+        *("dragoman run --yolo 'do it'", "dragoman --yolo x", "python -m dragoman --yolo x"),
+        *("uvx dragoman --yolo x", "claude -p x --dangerously-skip-permissions", "gemini --yolo"),
+        "sudo env A=1 nice bash -c 'git push --force'",
+    ],
+)
+def test_danger_is_seen_behind_programs_that_run_others(line: str) -> None:
+    assert danger(line) is not None
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["npx prettier .", "uv run pytest -q", "docker exec c ls", "npm run build", "dragoman x"],
+)
+def test_programs_that_run_others_are_not_danger_by_themselves(line: str) -> None:
+    assert danger(line) is None

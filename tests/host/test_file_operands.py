@@ -222,8 +222,30 @@ def test_an_answer_for_any_command_does_not_cover_such_a_file_either(ws: Path) -
 def test_a_rule_that_someone_wrote_covers_what_it_says(ws: Path) -> None:
     written = Rule(effect="allow", operation="execute", argv_prefix=("cp",), source="rules.json")
     assert effect(ws, "cp a .envrc", written) == "allow"
-    exactly = Rule(effect="allow", argv=("cp", "a", ".envrc"), cwd=".", source=YOUR_ANSWER)
+    exactly = Rule(effect="allow", argv=("cp", "a", ".envrc"), cwd=".", source="rules.json")
     assert effect(ws, "cp a .envrc", exactly) == "allow"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("cp a .envrc", "bash -lc 'cp a .envrc'", "ls && cp a .envrc", "tee .envrc"),
+        *("cp --weird a .envrc", "cp -Z a .envrc", "cp --target-directory=.git/hooks a"),
+        *("cp -t .git/hooks a", "mv --weird .envrc x", "rm --weird .envrc", "install -t .husky a"),
+    ],
+)
+def test_no_answer_covers_a_command_that_writes_a_protected_file(ws: Path, line: str) -> None:
+    anything = Rule(effect="allow", operation="execute", cwd="**", source=YOUR_ANSWER)
+    assert effect(ws, line, anything) == "ask"
+    words = tuple(shlex.split(line))
+    exactly = Rule(effect="allow", argv=words, cwd=".", source=YOUR_ANSWER)
+    assert effect(ws, line, exactly) == "ask"
+    access = terminal_access(line, agent="demo", cwd=str(ws), roots=(str(ws),))
+    policy, workspace = Policy(), Workspace("s", str(ws))
+    offers = Offers(access, policy.decide(access, workspace), policy, workspace)
+    assert isinstance(offers.rules("allow", "project"), NoRule)
+    assert offers.offer([PermissionOption("y", "Allow", "allow_once")]) == []
+    assert effect(ws, "cp --weird a b", anything) == "allow"
 
 
 def test_the_refusal_says_why(ws: Path) -> None:

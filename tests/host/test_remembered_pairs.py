@@ -34,6 +34,73 @@ class Row(NamedTuple):
 
 
 ROWS = (
+    # ── the same program, and no more of it than was seen ─────────────────────────────────────
+    Row(
+        "$ curl -s https://example.com/a",
+        "program",
+        covers=("$ curl -s https://example.com/b", "$ curl -fsSL https://example.com"),
+        leaves=(
+            *("$ curl -so x u", "$ curl -fsSLo x u", "$ curl -sO u", "$ curl --outp x u"),
+            *("$ curl -sK x", "$ curl -sc jar u", "$ curl --rem u", "$ curl -D x u"),
+        ),
+    ),
+    Row(
+        "$ sort -u a",
+        "program",
+        covers=("$ sort -nr b",),
+        leaves=("$ sort -uo b a", "$ sort -o b a", "$ sort --ou=b a", "$ sort --compress-p=sh a"),
+    ),
+    Row(
+        "$ git grep foo",
+        "program",
+        covers=("$ git grep -n bar", "$ git grep --count x"),
+        leaves=("$ git grep --op=sh x", "$ git grep -nOsh x", "$ git grep --open-files-in-pager x"),
+    ),
+    Row(
+        "$ make test",
+        "program",
+        covers=("$ make test", "$ make test -j4", "$ make test --silent"),
+        leaves=(
+            *("$ make test SHELL=/tmp/x", "$ make test deploy", "$ make test -f other.mk"),
+            *("$ make test -C ../x", "$ make test --eval=x", "$ make deploy", "$ make test -sf x"),
+        ),
+    ),
+    Row(
+        "$ python -m pip list",
+        "program",
+        covers=("$ python -m pip list --json",),
+        leaves=("$ python -m pip install x", "$ python -m pip", "$ python -m venv x"),
+    ),
+    Row(
+        "$ docker image ls",
+        "program",
+        covers=("$ docker image ls -a",),
+        leaves=("$ docker image rm x", "$ docker image", "$ docker volume ls"),
+    ),
+    Row(
+        "$ gh release list",
+        "program",
+        covers=("$ gh release list --limit 3",),
+        leaves=("$ gh release delete x", "$ gh release create x", "$ gh workflow run x"),
+    ),
+    Row(
+        "$ aws ec2 describe-instances",
+        "program",
+        covers=("$ aws ec2 describe-instances --region x",),
+        leaves=("$ aws ec2 run-instances", "$ aws s3 ls", "$ aws ec2 terminate-instances"),
+    ),
+    Row(
+        "$ npm pkg get name",
+        "program",
+        covers=("$ npm pkg get version",),
+        leaves=("$ npm pkg set scripts.test=x", "$ npm pkg delete name"),
+    ),
+    Row(
+        "$ rustup toolchain list",
+        "program",
+        covers=("$ rustup toolchain list -v",),
+        leaves=("$ rustup toolchain install x", "$ rustup run stable sh"),
+    ),
     # ── this command ──────────────────────────────────────────────────────────────────────────
     Row(
         "$ pytest -q",

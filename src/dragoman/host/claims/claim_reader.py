@@ -101,6 +101,8 @@ def read_claim(
     patched = found.patched if writes else []
     texts = [*diff_paths, *locations, *_named(found, kind, writes), *patched]
     paths, aliases = names.with_aliases(texts)
+    outputs = [*found.outputs, *(found.ends if writes else ())]
+    aliases = (*aliases, *_Names(cwd, home, look).all_of(outputs))
     facts = msgspec.structs.replace(
         _stated(found, agent, (*own, *filter(None, (name,)))),
         paths=paths,
@@ -169,7 +171,8 @@ def _with_operations(
         and (kind not in _READING or not (found.patched or found.has_new_text)),
     )
     operation = _operation(facts, kind, writes, fetches)
-    kinds = _all(((operation,), tuple(_claimed(facts, kind, writes))))
+    outputs = ("write",) if found.outputs and kind not in _READING else ()
+    kinds = _all(((operation,), tuple(_claimed(facts, kind, writes)), outputs))
     return _apart(facts, kinds, tuple(_said(found, kind, writes)))
 
 
@@ -325,6 +328,11 @@ class _Names:
     def with_aliases(self, texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         before = len(self._aliases)
         return self.of(texts), tuple(dict.fromkeys(self._aliases[before:]))
+
+    def all_of(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """With all their names, for what only may be a path."""
+        paths, aliases = self.with_aliases(texts)
+        return (*paths, *aliases)
 
     def _path(self, text: str) -> str | None:
         seen = None if self._is_full() else self._seen(text)

@@ -40,6 +40,14 @@ _ENV_KEYS = frozenset(("env", "envs", "envvars", "environment", "environmentvari
 _PATH_ENDINGS = ("path", "paths", "pathname", "file", "files", "filename", "uri")
 # Paths when a file is moved; words to replace, or anything, elsewhere.
 _END_KEYS = frozenset(("from", "to", "source", "src", "destination", "dest", "dst", "target"))
+# Where something is written to, whatever the call says that it is.
+_OUTPUT_KEYS = frozenset(
+    (
+        *("dest", "destination", "dst", "into", "out", "outdir", "outfile", "output", "saveas"),
+        *("outputdir", "outputdirectory", "outputfolder", "saveto", "targetdir"),
+        *("destdir", "targetdirectory", "writeto", "outputto", "downloadto", "destinationdir"),
+    )
+)
 # A path wherever something is changed.
 _NEW_NAME_KEYS = frozenset(("newname", "rename"))
 # Where agents put an object with a file's name for each key.
@@ -110,6 +118,8 @@ class RawInput:
         self.strays: list[str] = []
         self.patched: list[str] = []
         self.ends: list[str] = []
+        self.outputs: list[str] = []
+        """What may be written to; only for rules that deny or ask."""
         self.new_names: list[str] = []
         self.folders: list[str] = []
         self.cwds: list[str] = []
@@ -182,6 +192,8 @@ class RawInput:
             self._add(*words)
         elif words:
             self._add((*words, *arguments))
+            if " " in words[0].strip():
+                self._add(" ".join((*words, *arguments)))  # a line that is called an argv
         elif _is_list(value):
             for item in value[:_MOST_VALUES]:
                 self._command(item, key, arguments, depth + 1)
@@ -202,6 +214,8 @@ class RawInput:
         if _patch.search(text):
             self._patch(text)
         self._unified(text)
+        if key in _OUTPUT_KEYS and _may_be_a_name(text):
+            self.outputs.append(text)
         if key in _DOCUMENT_KEYS and (document := _document(text)) is not None:
             self._walk(document, key, depth)
         elif _url.match(text):
@@ -243,6 +257,10 @@ class RawInput:
             self.complete = False
         else:
             self.hosts.append(host)
+
+
+def _may_be_a_name(text: str) -> bool:
+    return 0 < len(text) <= LONGEST_PATH and "\n" not in text and _url.match(text) is None
 
 
 def whole_file(raw_input: Any) -> tuple[str, str] | None:
@@ -298,8 +316,19 @@ def _words(value: Any) -> list[str]:
     return words if len(words) == len(value) else []
 
 
+class _Text(str):
+    """Arguments that are given as one text, which may be several words."""
+
+    __slots__ = ()
+
+
+def _is_text(argument: str) -> bool:
+    return isinstance(argument, _Text) and " " in argument.strip()
+
+
 def _arguments(given: list[Any]) -> list[str]:
     """The arguments of a command; what is not a word becomes one that no rule can match."""
+    given = [_Text(value) if isinstance(value, str) else value for value in given]
     listed = [value[:_MOST_VALUES] if _is_list(value) else [value] for value in given]
     items = [item for values in listed for item in values]
     return [item if isinstance(item, str) else f"({item})" for item in items]
@@ -312,7 +341,8 @@ def _with_arguments(command: str, arguments: list[str]) -> Iterator[Command]:
     is_program = bool(arguments) and plain_words(command) == (command,)
     if is_program:
         yield command, *arguments
-    if not is_program or any(map(_joins_commands.search, arguments)):
+    in_doubt = any(_joins_commands.search(e) or _is_text(e) for e in arguments)
+    if not is_program or in_doubt:
         yield line
 
 

@@ -192,19 +192,51 @@ _FURTHER = re.compile(
 )
 
 
-def reaches_further(command: Command) -> str | None:
-    """Why words of a command may have its program run or write something else than usual."""
+_ABBREVIATED = (
+    *("output", "open-files-in-pager", "upload-pack", "receive-pack", "exec", "ext-diff"),
+    *("extcmd", "checkpoint-action", "to-command", "use-compress-program", "compress-program"),
+    *("rsh", "toolexec", "textconv", "basetemp", "cookie-jar", "dump-header", "remote-name"),
+    *("trace", "stderr", "libcurl", "etag-save", "eval", "split-string"),
+)
+"""Long options of that kind, which may be written by their first letters."""
+_SHORT = {
+    "curl": re.compile(r"-[#0-9afgijklnpqsvBGIJLNRSVZ]*+[oOKcD].*", re.DOTALL),
+    "sort": re.compile(r"-[bcCdfghiMmnrRsuVz]*+[oT].*", re.DOTALL),
+    "git": re.compile(r"-[a-zA-Z]*?O.*", re.DOTALL),
+    "wget": re.compile(r"-[a-zA-Z]*?O.*", re.DOTALL),
+    "rsync": re.compile(r"-[a-zA-Z]*?e.*", re.DOTALL),
+    **dict.fromkeys(("make", "gmake"), re.compile(r"-[a-zA-Z]*?[fCEI].*|--(?:fi|ma|di|inc).*")),
+}
+"""The same as one letter, alone or after others."""
+_OF_TARGETS = frozenset(
+    (
+        *("make", "gmake", "ninja", "rake", "gradle", "gradlew", "mvn", "mvnw", "ant", "just"),
+        *("task", "invoke", "inv", "doit", "scons", "waf"),
+    )
+)
+"""Programs that do each of the words that follow, and take settings among them."""
+
+
+def reaches_further(command: Command, named: int = 1) -> str | None:
+    """Why words of a command may have its program run or write something else than what the
+    `named` first words say."""
     words = command if not isinstance(command, str) else tuple(command.split())
-    found = next((word for word in words if _FURTHER.fullmatch(word)), None)
-    if found is None and words and _writes(words):
-        found = words[1]
+    program = program_name(words[0]) if words else ""
+    others = words[named:] if program in _OF_TARGETS else ()
+    found = next(filter(_leads_elsewhere(_SHORT.get(program)), words[1:]), None)
+    if found is None:
+        found = next((word for word in others if not word.startswith("-") or "=" in word), None)
     return None if found is None else f"{found} may run or write something else"
 
 
-def _writes(words: Argv) -> bool:
-    program = words[0].rpartition("/")[2]
-    short = {"curl": r"-o.*|-O|-K.*", "wget": r"-O.*", "rsync": r"-e.*"}.get(program)
-    return short is not None and any(re.fullmatch(short, word) for word in words)
+def _leads_elsewhere(short: re.Pattern[str] | None) -> Callable[[str], bool]:
+    def leads(word: str) -> bool:
+        if _FURTHER.fullmatch(word) or (short is not None and short.fullmatch(word)):
+            return True
+        name = word[2:].partition("=")[0] if word.startswith("--") else ""
+        return bool(name) and any(each.startswith(name) for each in _ABBREVIATED)
+
+    return leads
 
 
 @functools.lru_cache(maxsize=64)

@@ -30,6 +30,22 @@ def files_written_by(argv: Argv) -> tuple[str, ...] | None:
     return tuple(_outputs(argv))
 
 
+def files_perhaps_written_by(argv: Argv) -> tuple[str, ...]:
+    """The same where options are not known: each may have a value, or be one of the files."""
+    program = argv[0].rpartition("/")[2]
+    row = _TABLE.get(" ".join((program, *argv[1:2]))) or _TABLE.get(program)
+    if row is None:
+        return ()
+    operands = [word for word in argv[1:] if not word.startswith("-")]
+    values = [word.partition("=")[2] or word[2:] for word in argv[1:] if word.startswith("-")]
+    folders = [*filter(None, values), *operands][:_MOST_PAIRED]
+    inside = (posixpath.join(f, _name(each)) for f in folders for each in operands[:_MOST_PAIRED])
+    return tuple(dict.fromkeys((*row.written(operands), *filter(None, values), *inside)))
+
+
+_MOST_PAIRED = 16
+
+
 def makes_links(argv: Argv) -> bool:
     """Whether a path may lead elsewhere once the command has run."""
     program = argv[0].rpartition("/")[2]

@@ -52,25 +52,51 @@ class LooseFile(NamedTuple):
 
 
 class LooseLine(msgspec.Struct, frozen=True):
-    """What a line comes to at most. `folders` are those it may go to, as they are written.
-
-    `programs` are the names, in lower case, of what may be run, unless it may be `any_program`;
-    `words` are all that may follow, None if they may be any.
-    """
+    """What a line comes to at most. `folders` are those it may go to, as they are written."""
 
     suspects: tuple[Suspect, ...]
     files: tuple[LooseFile, ...]
     folders: tuple[str, ...]
+
+
+class LineOutline(msgspec.Struct, frozen=True):
+    """By which rules are found: `programs` are the names, in lower case, of what may be run, unless
+    it may be `any_program`; `words` are all that may follow, None if they may be any. `layers`
+    are the commands that are read for sure, with those around them, and `gone_to` their
+    folders."""
+
     programs: frozenset[str]
     words: frozenset[str] | None
     any_program: bool
-    layers: frozenset[Argv] = frozenset()
-    """Every command that is read for sure, and those around it."""
-    gone_to: frozenset[str] = frozenset()
-    """The folders of these, other than where the line starts."""
+    layers: frozenset[Argv]
+    gone_to: frozenset[str]
 
 
 @lru_cache(maxsize=16)  # a request is decided, explained and shown
+def outline(command: Argv | str) -> LineOutline:
+    """What this line, or these words, may come to, in little time."""
+    reading = read_line(command) if isinstance(command, str) else read_argv(command)
+    layers = frozenset([each.argv for run in reading.runs for each in run])
+    gone_to = frozenset([each.folder for run in reading.runs for each in run if each.folder])
+    words = frozenset(chain.from_iterable(layers))
+    names = frozenset([word.rpartition("/")[2].casefold() for word in words])
+    is_simple = reading.unread is None and names.isdisjoint(_TELL_MORE)
+    if is_simple and not any(map(_is_line.search, words)):
+        return LineOutline(names, words, any_program=False, layers=layers, gone_to=gone_to)
+    suspects = loosely(command).suspects
+    words = frozenset(word for each in suspects for word in each.words)
+    return LineOutline(
+        programs=frozenset(
+            program_name(word).casefold() for each in suspects for word in _programs(each)
+        ),
+        words=None if any(map(has_marks, words)) else words,
+        any_program=any(map(_may_be_any, suspects)),
+        layers=layers,
+        gone_to=gone_to,
+    )
+
+
+@lru_cache(maxsize=16)
 def loosely(command: Argv | str) -> LooseLine:
     """All that this line, or these words, might come to."""
     reading = read_line(command) if isinstance(command, str) else read_argv(command)
@@ -82,20 +108,7 @@ def loosely(command: Argv | str) -> LooseLine:
         found.scan(command)
     else:
         found.command(command)
-    suspects = tuple(found.suspects)
-    words = frozenset(word for each in suspects for word in each.words)
-    return LooseLine(
-        suspects=suspects,
-        files=tuple(found.files),
-        folders=tuple(found.folders),
-        programs=frozenset(
-            program_name(word).casefold() for each in suspects for word in _programs(each)
-        ),
-        words=None if any(map(has_marks, words)) else words,
-        any_program=any(map(_may_be_any, suspects)),
-        layers=frozenset(each.argv for run in reading.runs for each in run),
-        gone_to=frozenset(each.folder for run in reading.runs for each in run if each.folder),
-    )
+    return LooseLine(tuple(found.suspects), tuple(found.files), tuple(found.folders))
 
 
 def _programs(suspect: Suspect) -> Argv:
@@ -208,6 +221,7 @@ class _Found:
 
 
 _ADD_WORDS = ("xargs", "parallel")
+_TELL_MORE = SHELLS | {*_ADD_WORDS, ".", "source"}
 _is_line = re.compile(r"[\s;&|`$()<>]")
 _assigned = re.compile(r"[\w-]++=")
 _takes_a_line = re.compile(r"-[a-z]*c")

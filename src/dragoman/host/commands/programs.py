@@ -43,7 +43,18 @@ _RUN_ANYTHING = frozenset(
         *("nohup", "nsenter", "parallel", "pkexec", "run0", "runuser", "screen", "script", "sed"),
         *("setsid", "ssh", "stdbuf", "strace", "su", "sudo", "time", "timeout", "tmux", "unshare"),
         *("bwrap", "chronic", "cross-env", "direnv", "entr", "firejail", "gtimeout", "mise"),
-        *("nodemon", "proot", "systemd-run", "taskset", "tee", "toybox", "valgrind", "xvfb-run"),
+        *(
+            "cmake",
+            "ctest",
+            "nodemon",
+            "proot",
+            "systemd-run",
+            "taskset",
+            "tee",
+            "toybox",
+            "valgrind",
+            "xvfb-run",
+        ),
         *("vi", "vim", "nvim", "watch", "xargs", "osascript", "mysql", "psql", "sqlite3"),
     )
 )
@@ -65,6 +76,36 @@ _DEPTHS: dict[Argv, int] = {
             *("tofu", "pulumi", "aws", "gcloud", "az", "apt", "apt-get", "brew", "systemctl"),
             *("nix", "turbo", "nx", "lerna", "ng", "expo", "firebase", "vercel", "fly", "heroku"),
         )
+    },
+    **{(program,): 3 for program in ("gh", "glab", "aws", "az")},
+    ("gcloud",): 4,
+    **{
+        (program, group): 3
+        for programs, groups in (
+            ("docker podman", "builder buildx container context image manifest network"),
+            ("docker podman", "plugin secret service stack swarm system volume pod machine"),
+            ("npm", "access cache dist-tag hook org owner pkg profile team token version"),
+            ("pnpm", "cache env store"),
+            ("yarn", "cache npm plugin version workspaces"),
+            ("rustup", "component override self target toolchain set"),
+            ("git", "lfs maintenance notes reflog sparse-checkout"),
+            ("go", "mod work"),
+            ("kubectl", "auth config rollout set"),
+            ("helm", "dependency plugin registry repo"),
+            ("terraform tofu", "providers state workspace"),
+            ("dotnet", "new nuget sln tool workload"),
+            ("conda mamba", "env"),
+            ("poetry pdm hatch", "cache env self source"),
+            ("pip pip3", "cache"),
+            ("uv", "cache python self"),
+            ("nix", "flake profile store"),
+            ("swift", "package"),
+            ("brew", "services"),
+            ("bazel", "run"),
+            ("nx turbo", "run"),
+        )
+        for program in programs.split()
+        for group in groups.split()
     },
     ("npm", "run"): 3,
     ("npm", "exec"): 3,
@@ -117,6 +158,22 @@ _RUN_THEIR_WORDS = frozenset(
         *(("pnpm", verb) for verb in ("dlx", "create", "exec", "config")),
         *(("yarn", verb) for verb in ("dlx", "create", "exec", "config", "node")),
         *(("pipx", verb) for verb in ("run", "runpip")),
+        *(
+            (program, group, verb)
+            for program in ("docker", "podman")
+            for group, verb in (("container", "run"), ("container", "exec"), ("buildx", "build"))
+        ),
+        *(("docker-compose", verb) for verb in ("run", "exec")),
+        ("rustup", "run"),
+        *(("pip", "config"), ("pip3", "config"), ("poetry", "config"), ("bundle", "config")),
+        *(("composer", verb) for verb in ("config", "exec", "global")),
+        *(("mix", verb) for verb in ("do", "run", "eval")),
+        *(("rails", verb) for verb in ("runner", "console")),
+        *(("yarn", verb) for verb in ("workspace",)),
+        ("npm", "pkg", "set"),
+        *(("gh", "extension", verb) for verb in ("exec", "install")),
+        *(("gh", "alias", verb) for verb in ("set", "import")),
+        ("gh", "codespace", "ssh"),
     )
 )
 _SCRIPT = re.compile(r"\.(?:py|js|mjs|cjs|ts|sh|rb|pl|php|lua|R|jl)\Z")
@@ -132,7 +189,8 @@ def program_of(argv: Argv) -> Argv | None:
     named = argv[:depth]
     if len(named) < depth or not all(map(_plain.fullmatch, named[1:])):
         named = _module(argv, name)
-    if not named or any((name, *named[1:count]) in _RUN_THEIR_WORDS for count in (2, 3)):
+    words = named[2:] if named[1:2] == ("-m",) else (name, *named[1:])
+    if not named or any(words[:count] in _RUN_THEIR_WORDS for count in (2, 3)):
         return None
     last = named[-1].rpartition("/")[2]
     runs_anything = last in _RUN_ANYTHING or (len(named) > 1 and _INTERPRETERS.fullmatch(last))
@@ -156,7 +214,9 @@ def _script_depth(name: str) -> int:
 
 
 def _module(argv: Argv, name: str) -> Argv:
-    """`python -m pytest` is a program of three words."""
-    named = argv[:3]
-    is_module = name.startswith(("python", "pypy")) and argv[1:2] == ("-m",) and len(named) == 3
-    return named if is_module and _plain.fullmatch(named[-1]) else ()
+    """`python -m pytest` is a program of three words, and `python -m pip install` of four."""
+    if not name.startswith(("python", "pypy")) or argv[1:2] != ("-m",) or len(argv) < 3:
+        return ()
+    depth = _depth(argv[2:]) or 1
+    named = argv[: 2 + depth]
+    return named if len(named) == 2 + depth and all(map(_plain.fullmatch, named[2:])) else ()

@@ -214,6 +214,8 @@ class _Maker(NamedTuple):
         if self.breadth == "commands":
             return [Rule(effect="ask", operation="execute", cwd=_below(access))]
         found = self.steps(access)
+        if self.answer == "allow" and (why := found.writes_protected()) is not None:
+            raise _Unfit(f"{why}; it is asked for each time")
         if not found.are_all:
             return [_as_written(access, self.breadth)]
         if self.breadth == "program":

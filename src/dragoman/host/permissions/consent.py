@@ -275,6 +275,9 @@ class Consent:
                 plain_options(options), decision.effect, names_action=access.action
             )
             if option_id is not None or decision.effect == "deny":
+                if decision.effect == "allow":
+                    # Agents run it with variables of their own, which no rule covers.
+                    self.grants.add(access, [])
                 return self._decided(request, decision, option_id)
         weight += weigh_struct(requested(msgspec.structs.replace(request, content=[])))
         if self.look is not None and content and self._room.has(weight):

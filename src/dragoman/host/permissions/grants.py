@@ -1,7 +1,7 @@
-"""What a person has just allowed an agent to do, so that doing it needs no second question.
+"""What an agent was just allowed to do when it asked, so that doing it needs no second question.
 
-A grant covers exactly what was shown: the text of a diff, the words of a command. It is used up by
-the first request it fits, and ends with the turn.
+A grant covers exactly what was shown, or what a rule allowed: the text of a diff, the words of a
+command. It is used up by the first request it fits, and ends with the turn.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ def are_harmless(variables: Mapping[str, str]) -> bool:
     return all(name in known and known[name].fullmatch(variables[name]) for name in variables)
 
 
+_MOST_COMMANDS = 256
+
+
 class Grants:
     """The grants of a session's running turn."""
 
@@ -38,11 +41,11 @@ class Grants:
         self._commands: list[tuple[Command, str | None]] = []
 
     def add(self, access: Access, diffs: list[tuple[str, Diff]]) -> None:
-        """A person allowed `access`, having seen these diffs of these real paths."""
+        """`access` was allowed; a person who did so had seen these diffs of these real paths."""
         self._diffs += diffs
         for each in access.parts or (access,):
             if (command := _only_command(each)) is not None:
-                self._commands.append(command)
+                self._commands = [*self._commands[1 - _MOST_COMMANDS :], command]
 
     def take_write(self, path: str, content: str, current: str | None) -> bool:
         """Whether writing `content` is what a diff showed: the whole text, or that one change."""

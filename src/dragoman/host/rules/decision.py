@@ -15,7 +15,7 @@ import msgspec
 from dragoman.host.commands.plain_command import is_quotable
 from dragoman.host.rules.access import Access
 from dragoman.host.rules.line_steps import Look, StepHit, Steps, by_letters
-from dragoman.host.rules.rule import Effect, Moment, Rule, is_wide_answer, mismatch
+from dragoman.host.rules.rule import Effect, Moment, Rule, is_answer, is_wide_answer, mismatch
 from dragoman.host.rules.rule_index import Numbered, RuleIndex
 
 
@@ -167,9 +167,10 @@ class _Judge:
 
     def _beyond(self, rule: Rule, access: Access, steps: Steps) -> str | None:
         """What an answer does not cover because of the files that a command would write."""
-        if access.operation != "execute" or not is_wide_answer(rule):
+        if access.operation != "execute" or not is_answer(rule):
             return None
-        why = steps.beyond_an_answer(rule, access)
+        is_wide = is_wide_answer(rule)
+        why = steps.beyond_an_answer(rule, access) if is_wide else steps.writes_protected()
         return None if why is None else f"your answer does not cover it: {why}"
 
     def _mismatch(self, rule: Rule, access: Access) -> str | None:

@@ -13,8 +13,20 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from dragoman.host.commands.file_operands import files_written_by, makes_links
-from dragoman.host.commands.loose_line import LooseLine, Suspect, has_marks, loosely, shown
+from dragoman.host.commands.file_operands import (
+    files_perhaps_written_by,
+    files_written_by,
+    makes_links,
+)
+from dragoman.host.commands.loose_line import (
+    LineOutline,
+    LooseLine,
+    Suspect,
+    has_marks,
+    loosely,
+    outline,
+    shown,
+)
 from dragoman.host.commands.plain_command import plain_words
 from dragoman.host.commands.shell_line import Argv, Reading, read_argv, read_line
 from dragoman.host.commands.word_match import Named, matched
@@ -55,9 +67,9 @@ class Steps:
         self._files: list[Access] | None = None
         self._at_most: list[Access] | None = None
         runs = "execute" in access.operations and not access.env and all(access.commands)
-        self._loose = [loosely(each) for each in access.commands] if runs else []
+        self._outlines = [outline(each) for each in access.commands] if runs else []
         self._read = _readings(access.commands) if runs and access.operation == "execute" else []
-        self._layers = {argv for each in self._loose for argv in each.layers}
+        self._layers = {argv for each in self._outlines for argv in each.layers}
         self._whole = [
             plain_words(each) if isinstance(each, str) else each for each in access.commands
         ]
@@ -87,25 +99,25 @@ class Steps:
         return rules.about(self._sought(), real)
 
     def _sought(self) -> Sought:
-        access, files, loose = self._access, self.files_at_most, self._loose
+        access, files, lines = self._access, self.files_at_most, self._outlines
         folders = [*access.folders, *access.cwd_aliases]
-        seen = self._folders_gone_to if loose else []
+        seen = self._folders_gone_to if lines else []
         for each in filter(None, seen):
             folders += (each.path, *each.aliases)
         paths = [*access.paths, *access.aliases]
         for file in files:
             paths += (*file.paths, *file.aliases)
-        one = loose[0] if len(loose) == 1 else None
+        one = lines[0] if len(lines) == 1 else None
         return Sought(
             operations={*access.operations, *(each.operation for each in files)},
             commands={*filter(None, self._whole), *self._layers},
-            programs=one.programs if one else {name for each in loose for name in each.programs},
-            words=one.words if one else _union(loose),
-            any_program=any(each.any_program for each in loose),
+            programs=one.programs if one else {name for each in lines for name in each.programs},
+            words=one.words if one else _union(lines),
+            any_program=any(each.any_program for each in lines),
             paths=paths,
             any_path=any(not each.paths for each in files),
             folders=folders,
-            any_folder=None in seen or (bool(loose) and access.cwd is None),
+            any_folder=None in seen or (bool(lines) and access.cwd is None),
             hosts=bool(access.hosts),
             tools=bool(access.names or access.tool is not None),
             roots=access.roots,
@@ -113,10 +125,10 @@ class Steps:
 
     @property
     def _folders_gone_to(self) -> list[Sighting | None]:
-        return [
-            *(self._folder(each) for loose in self._loose for each in loose.gone_to),
-            *(each for loose in self._loose for each in self._folders_of(loose)[1:]),
-        ]
+        found = [self._folder(each) for line in self._outlines for each in line.gone_to]
+        if not self._are_read:
+            found += [each for loose in self._loose for each in self._folders_of(loose)[1:]]
+        return found
 
     @property
     def commands(self) -> list[list[Access]]:
@@ -135,6 +147,21 @@ class Steps:
         into = (_why_not_written(file) for file in self.files if file.operation == "write")
         return next(filter(None, chain(whys, into)), None)
 
+    def writes_protected(self) -> str | None:
+        """Why it always asks, as far as the words of its commands say which files they write."""
+        return next(filter(None, map(self._writes_protected, self._runs)), None)
+
+    def _writes_protected(self, run: Access) -> str | None:
+        argv = _words_of(run)
+        paths = files_written_by(argv)
+        paths = files_perhaps_written_by(argv) if paths is None else paths
+        for path in dict.fromkeys(paths):
+            full = path if path.startswith("/") else f"{run.cwd}/{path}"
+            seen = self._look(full, True) if run.cwd is not None or path.startswith("/") else None
+            if (why := self._file_at("write", seen).protection) is not None:
+                return why
+        return None
+
     @cached_property
     def _runs(self) -> list[Access]:
         """Each command that is run, behind its wrappers; also with variables."""
@@ -152,7 +179,7 @@ class Steps:
         paths = files_written_by(argv)
         if paths is None:
             why = f"the words of {argv[0]} do not say which files it would write"
-            return None if rule.argv_prefix is None else why
+            return self._writes_protected(run) if rule.argv_prefix is None else why
         if paths and any(words != argv for words in self._linking):
             return f"only running the line shows where {argv[0]} would write"
         for path in dict.fromkeys(paths):
@@ -175,11 +202,21 @@ class Steps:
     # ── for rules that deny or ask ────────────────────────────────────────────────────────────
 
     @property
+    def _loose(self) -> list[LooseLine]:
+        return [loosely(each) for each in self._access.commands] if self._outlines else []
+
+    @property
+    def _are_read(self) -> bool:
+        """Whether every line is read to its end."""
+        is_each = len(self._read) == len(self._outlines)
+        return is_each and not any(read.unread for read in self._read)
+
+    @property
     def files_at_most(self) -> list[Access]:
         """Every file that may be redirected; one without a path may be any."""
         if self._at_most is None:
             self._at_most = self.files
-            if len(self._read) < len(self._loose) or any(read.unread for read in self._read):
+            if not self._are_read:
                 self._at_most = [file for loose in self._loose for file in self._files_of(loose)]
         return self._at_most
 
@@ -322,9 +359,9 @@ class Steps:
         return self._sightings[path, writing]
 
 
-def _union(loose: Sequence[LooseLine]) -> set[str] | None:
+def _union(lines: Sequence[LineOutline]) -> set[str] | None:
     found: set[str] = set()
-    for each in loose:
+    for each in lines:
         if each.words is None:
             return None
         found |= each.words

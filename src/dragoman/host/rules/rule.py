@@ -272,14 +272,21 @@ def _too_dangerous(rule: Rule, access: Access) -> str | None:
         return None
     found = danger_of(access)
     if found is None and rule.argv_prefix is not None:
-        found = next(filter(None, map(reaches_further, access.commands)), None)
+        named = len(rule.argv_prefix)
+        whys = (reaches_further(each, named) for each in access.commands)
+        found = next(filter(None, whys), None)
     return None if found is None else f"your answer does not cover it: {found}"
 
 
 def is_wide_answer(rule: Rule) -> bool:
     """Whether a person allowed more than one command or file without writing a rule."""
     is_wide = rule.argv is None and (rule.path is None or rule.path.endswith("/**"))
-    return is_wide and rule.effect == "allow" and rule.source == YOUR_ANSWER
+    return is_wide and is_answer(rule)
+
+
+def is_answer(rule: Rule) -> bool:
+    """Whether a person allowed it by an answer, and did not write it down."""
+    return rule.effect == "allow" and rule.source == YOUR_ANSWER
 
 
 _CHECKS = (

@@ -43,12 +43,14 @@ class _Places:
     """Rules by a glob for paths: by the names it begins with, or what it ends in."""
 
     def __init__(self) -> None:
-        self.all: list[Numbered] = []
+        self.strict: list[Numbered] = []
+        """Those that deny or ask."""
         self._by_beginning: dict[str, list[Numbered]] = {}
         self._by_end: dict[str, list[Numbered]] = {}
 
     def file(self, numbered: Numbered, glob: str) -> None:
-        self.all.append(numbered)
+        if numbered[1].effect != "allow":
+            self.strict.append(numbered)
         beginning, end = _beginning(glob), literal_end(glob)
         if beginning.strip("/") or end is None:
             self._by_beginning.setdefault(beginning, []).append(numbered)
@@ -56,15 +58,16 @@ class _Places:
             self._by_end.setdefault(end, []).append(numbered)
 
     def about(
-        self, paths: Iterable[str], roots: Sequence[str], more: Mapping[str, list[Numbered]]
+        self, paths: Iterable[str], roots: Sequence[str], real: Mapping[str, list[Numbered]]
     ) -> Iterator[list[Numbered]]:
+        known, ends = self._by_beginning, self._by_end
         for path in paths:
-            for above in _above(path, roots):
-                yield self._by_beginning.get(above, _NONE)
-                if more:
-                    yield more.get(above, _NONE)
-            if self._by_end:
-                yield from (self._by_end.get(end, _NONE) for end in _ends(path))
+            above = _above(path, roots)
+            yield from (known[each] for each in above if each in known)
+            if real:
+                yield from (real[each] for each in above if each in real)
+            if ends:
+                yield from (ends[each] for each in _ends(path) if each in ends)
 
 
 _NONE: list[Numbered] = []
@@ -91,33 +94,36 @@ class RuleIndex:
         self._by_operation: dict[Operation | None, list[Numbered]] = {}
         self._by_host: list[Numbered] = []
         self._by_tool: list[Numbered] = []
-        self._allowed, self._allowed_folders = _Places(), _Places()
-        self._strict, self._strict_folders = _Places(), _Places()
+        self._places, self._folders = _Places(), _Places()
+        file, prefixes = self._file, self._by_prefix
         for numbered in enumerate(self.rules):
-            if project is None or self._is_for(numbered[1], project):
-                self._file(numbered)
+            rule = numbered[1]
+            if rule.scope == "project" and project is not None and not self._is_for(rule, project):
+                continue
+            # Most are of this kind, and there may be hundreds.
+            if rule.argv_prefix is not None and rule.effect == "allow" and rule.argv is None:
+                prefixes.setdefault(rule.argv_prefix, []).append(numbered)
+            else:
+                file(numbered)
         self._lengths = sorted(set(map(len, self._by_prefix)))
 
     def _is_for(self, rule: Rule, project: str) -> bool:
-        if rule.scope != "project" or rule.project == project:
-            return True
-        return rule.effect != "allow" and rule.project in self.above
+        is_above = rule.effect != "allow" and rule.project in self.above
+        return rule.project == project or is_above
 
     def _file(self, numbered: Numbered) -> None:
         rule = numbered[1]
         allows = rule.effect == "allow"
         if rule.argv is not None and allows:
             self._by_argv.setdefault(rule.argv, []).append(numbered)
-        elif rule.argv_prefix is not None and allows:
-            self._by_prefix.setdefault(rule.argv_prefix, []).append(numbered)
         elif rule.argv is not None or rule.argv_prefix is not None:
             program, second = (*(rule.argv or rule.argv_prefix or ()), "", "")[:2]
             named = self._by_program.setdefault(program_name(program).casefold(), {})
             named.setdefault(second, []).append(numbered)
         elif rule.path is not None:
-            (self._allowed if allows else self._strict).file(numbered, rule.path)
+            self._places.file(numbered, rule.path)
         elif rule.cwd is not None:
-            (self._allowed_folders if allows else self._strict_folders).file(numbered, rule.cwd)
+            self._folders.file(numbered, rule.cwd)
         elif rule.host is not None:
             self._by_host.append(numbered)
         elif rule.tool is not None:
@@ -129,7 +135,7 @@ class RuleIndex:
     @property
     def placed(self) -> list[Numbered]:
         """The rules that deny or ask about a path or a folder, which may have other names."""
-        return [*self._strict.all, *self._strict_folders.all]
+        return [*self._places.strict, *self._folders.strict]
 
     def is_of(self, rules: tuple[Rule, ...], project: str) -> bool:
         """Whether these are the same rules, one by one."""
@@ -165,19 +171,12 @@ class RuleIndex:
                 yield from (named.get(word, _NONE) for word in ("", *sought.words))
 
     def _at(self, sought: Sought, real: Mapping[str, list[Numbered]]) -> Iterator[list[Numbered]]:
-        roots = sought.roots
-        if self._allowed.all:
-            yield from self._allowed.about(sought.paths, roots, {})
-        if self._allowed_folders.all:
-            yield from self._allowed_folders.about(sought.folders, roots, {})
-        if self._strict.all and sought.any_path:
-            yield self._strict.all
-        elif self._strict.all:
-            yield from self._strict.about(sought.paths, roots, real)
-        if self._strict_folders.all and sought.any_folder:
-            yield self._strict_folders.all
-        elif self._strict_folders.all:
-            yield from self._strict_folders.about(sought.folders, roots, real)
+        yield from self._places.about(sought.paths, sought.roots, real)
+        yield from self._folders.about(sought.folders, sought.roots, real)
+        if sought.any_path:
+            yield self._places.strict
+        if sought.any_folder:
+            yield self._folders.strict
 
 
 @lru_cache(maxsize=1024)
@@ -186,20 +185,22 @@ def _beginning(glob: str) -> str:
     return f"/{names}" if glob.startswith("/") else names
 
 
-def _above(path: str, roots: Sequence[str]) -> Iterator[str]:
+def _above(path: str, roots: Sequence[str]) -> list[str]:
     """What the globs that match a path may begin with, from the top and from each root."""
-    yield from _lineage(path)
+    found = _lineage(path)
     for root in roots:
         if is_within(path, root):
-            yield from _lineage(path[len(root.rstrip("/")) + 1 :])
+            found += _lineage(path[len(root.rstrip("/")) + 1 :])
+    return found
 
 
-def _lineage(path: str) -> Iterator[str]:
+def _lineage(path: str) -> list[str]:
+    found = ["/" if path.startswith("/") else ""]
     at = len(path)
     while at > 0:
-        yield path[:at]
+        found.append(path[:at])
         at = path.rfind("/", 0, at)
-    yield path[:1] if path.startswith("/") else ""
+    return found
 
 
 def _ends(path: str) -> Iterator[str]:

@@ -70,16 +70,26 @@ class _Looking:
         above = self._folder(folder)
         if above is None:
             return None
-        if above not in self._entered:
-            self._entered.add(above)
-            self.states.add(above or "/")
+        self._enter(above)
         return self._followed(f"{above}/{name}")
+
+    def _enter(self, folder: str) -> None:
+        """What is made in a folder changes it; of one that is not there, the one above."""
+        while folder not in self._entered:
+            self._entered.add(folder)
+            if os.path.lexists(folder or "/"):
+                self.states.add(folder or "/")
+                return
+            folder = folder.rpartition("/")[0]
 
     def _folder(self, folder: str) -> str | None:
         if folder not in self._real:
-            self.states.add_name(folder)
             above, _, name = folder.rpartition("/")
             within = self._folder(above)
+            if within is not None and os.path.lexists(f"{within}/{name}"):
+                self.states.add_name(f"{within}/{name}")
+            elif within is not None:
+                self._enter(within)
             self._real[folder] = None if within is None else self._followed(f"{within}/{name}")
         return self._real[folder]
 
