@@ -7,7 +7,7 @@ from support.folding import fold
 from dragoman.session import events as e
 from dragoman.session.content import Image, Text
 from dragoman.session.facts import PlanStep
-from dragoman.session.state import AgentEntry, SessionState, UserEntry
+from dragoman.session.state import AgentEntry, SessionState, Subagent, UserEntry
 
 
 def test_a_state_nothing_happened_in_answers_nothing() -> None:
@@ -39,3 +39,17 @@ def test_the_newest_plan_with_something_in_it_is_the_plan() -> None:
     assert state.plan is state.entries[0]
     fold(e.PlanUpdated(plan_id="q", uri="file:///plan.md"), onto=state)
     assert state.plan is state.entries[1]
+
+
+def test_the_name_of_a_subagent_is_a_short_line_whatever_the_agent_calls_it() -> None:
+    state = SessionState()
+    for depth in range(6):
+        state.subagents[f"s{depth}"] = Subagent(
+            f"s{depth}", parent=f"s{depth - 1}" if depth else None, title=f"no.\n{depth} › x"
+        )
+    assert state.subagent_name("s1") == "no. 0 > x › no. 1 > x"
+    assert state.subagent_name("s5") == "no. 0 > x › … › no. 4 > x › no. 5 > x"
+    state.subagents["s0"].title = "Helper " * 4_000
+    assert state.subagent_name("s0") == f"{'Helper ' * 8}Hel…"
+    state.subagents["s0"].title = "\n" * 4_000
+    assert len(state.subagent_name("s0")) <= 60

@@ -282,6 +282,17 @@ class PendingElicitation(ElicitationQuestion, tag_field="kind", tag="elicitation
 Pending: TypeAlias = PendingPermission | PendingElicitation
 
 
+_LONGEST_NAME = 60
+_MOST_NAMES = 4
+
+
+def _short_name(name: str) -> str:
+    """In one line, and without the sign that separates it from those that started it."""
+    words = " ".join(name[: 4 * _LONGEST_NAME].split()).replace("›", ">")
+    is_whole = len(words) <= _LONGEST_NAME and len(name) <= 4 * _LONGEST_NAME
+    return words if is_whole else f"{words[: _LONGEST_NAME - 1]}…"
+
+
 class Subagent(msgspec.Struct, omit_defaults=True, rename="camel"):
     """A session that the agent started for part of its work; `seq` and `at` say when.
 
@@ -466,9 +477,12 @@ class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
         return path
 
     def subagent_name(self, subagent_id: str) -> str:
-        """The name of a subagent, preceded by those that started it: `outer › inner`."""
-        path = self.subagent_path(subagent_id)
-        return " › ".join(each.name for each in path) or subagent_id
+        """The name of a subagent, preceded by those that started it: `outer › inner`. One short
+        line, whatever the agent calls them: next to it stands what is asked."""
+        names = [_short_name(each.name) for each in self.subagent_path(subagent_id)]
+        if len(names) > _MOST_NAMES:
+            names = [names[0], "…", *names[2 - _MOST_NAMES :]]
+        return " › ".join(names) or _short_name(subagent_id)
 
     @property
     def plan(self) -> PlanEntry | None:

@@ -65,6 +65,8 @@ function Wording({ pending, title }: { pending: PendingPermission; title: string
 }
 
 const LEAST = 110
+/** The height of the button that leads onward. */
+const ONWARD = 28
 
 /** A box with the room that the window has left for it, so that the answers stay in view. */
 function Scrolling({ children }: { children: ReactNode }) {
@@ -73,7 +75,7 @@ function Scrolling({ children }: { children: ReactNode }) {
   const onward = () => box.current?.scrollBy({ top: box.current.clientHeight * 0.8 })
   const scrolls = rest === null ? {} : { tabIndex: 0, role: 'group', 'aria-label': 'What is asked' }
   return (
-    <div className="subject" style={{ '--least': `${Math.min(LEAST, height)}px` } as CSSProperties}>
+    <div className="subject" style={{ '--least': `${Math.min(LEAST, height + ONWARD)}px` } as CSSProperties}>
       <div className="within" ref={box} {...scrolls}>
         <div>{children}</div>
       </div>
