@@ -66,6 +66,17 @@ def test_the_fence_is_printed_with_its_reasons(fenced: Dragoman) -> None:
     assert {"path", "mode", "reason"} == set(printed["places"][0])
 
 
+def test_an_explanation_says_what_the_kernel_would_do(fenced: Dragoman) -> None:
+    words = ("policy", "explain", "--fenced", "--agent", "writer", "--operation", "write", "--path")
+    inside = fenced(*words, "x.txt")
+    assert inside.lines[-1].endswith("if the agent does this itself in a fence: let through")
+    outside = fenced(*words, "/etc/x", "--json")
+    kernel = json.loads(outside.out)["kernel"]
+    assert kernel == {"refused": True, "reason": "it is outside the workspace"}
+    command = fenced("policy", "explain", "--fenced", "--", "git", "push")
+    assert "not that it runs" in command.lines[-1]
+
+
 def test_a_remote_agent_cannot_be_fenced(dragoman: Dragoman) -> None:
     done = dragoman("--fence=require", "--agent-command", "ws://127.0.0.1:9/", "x")
     refused(done, "it does not run on this machine; nothing was started")

@@ -134,6 +134,26 @@ def test_a_worktree_can_be_committed_in_and_its_hooks_are_held(place: Path) -> N
     assert {"main/.git/config", "main/.git/hooks", "tree/.git"} <= set(held)
 
 
+def test_what_the_kernel_would_refuse_is_known_with_its_reason(place: Path) -> None:
+    write(place / "home/.ssh/id")
+    write(place / "ws/.envrc")
+    floor = floor_for([str(place / "ws")])
+    refused = {
+        (name, way): floor.refusal(str(place / name), write=way == "write") or ""
+        for name in ("ws/x", "ws/.envrc", "home/x", "home/.ssh/id")
+        for way in ("read", "write")
+    }
+    assert {each for each, reason in refused.items() if not reason} == {
+        ("ws/x", "read"),
+        ("ws/x", "write"),
+        ("ws/.envrc", "read"),
+        ("home/x", "read"),
+    }
+    assert refused["home/x", "write"] == "it is outside the workspace"
+    assert "covered: keys" in refused["home/.ssh/id", "read"]
+    assert "read-only: it runs" in refused["ws/.envrc", "write"]
+
+
 def test_a_file_that_claims_to_be_a_worktrees_opens_nothing(place: Path) -> None:
     write(place / "home/precious/commondir", ".")
     write(place / "home/precious/gitdir", str(place / "elsewhere/.git"))

@@ -42,7 +42,33 @@ _SIGCHLD = 17
 
 # Holds the interpreter's lock during a call: after `clone`, nobody else could hand it over.
 _libc = ctypes.PyDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
+
+
+def _declared(*kinds: type) -> Callable[..., int]:
+    """The system call with arguments of these kinds: converting them is quicker that way."""
+    function = _libc["syscall"]
+    function.restype = ctypes.c_long
+    function.argtypes = (ctypes.c_long, *kinds)
+    return function
+
+
+_numbers = _declared(*[ctypes.c_long] * 5)
+_open_at = _declared(ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
+_open_tree = _declared(ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+_move = _declared(ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+_set_attributes = _declared(
+    ctypes.c_int, ctypes.c_char_p, ctypes.c_uint, ctypes.c_void_p, ctypes.c_size_t
+)
+_create_ruleset = _declared(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint)
+_add_rule = _declared(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint)
+_prctl: Callable[..., int] = _libc["prctl"]
+_prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)  # pyright: ignore[reportFunctionMemberAccess]
+
+_how = (ctypes.c_uint64 * 3)(
+    os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
+)
+_HOW = ctypes.addressof(_how)
+_Attributes = ctypes.c_uint64 * 4
 
 
 def supported() -> bool:
@@ -52,7 +78,7 @@ def supported() -> bool:
 
 def clone(flags: int) -> int:
     """Fork into new namespaces; as `os.fork`, for a process with one thread."""
-    return _call(_number("clone"), flags | _SIGCHLD, 0, 0, 0, 0)
+    return _checked(_numbers(_number("clone"), flags | _SIGCHLD, 0, 0, 0, 0))
 
 
 def join(descriptor: int, kind: int) -> None:
@@ -72,39 +98,38 @@ def mount(kind: bytes, path: bytes, flags: int = 0, options: bytes = b"") -> Non
 
 def open_place(path: bytes) -> int:
     """A descriptor that names a file or folder; raises if any component is a link."""
-    resolve = _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
-    how = (ctypes.c_uint64 * 3)(os.O_PATH | os.O_CLOEXEC, 0, resolve)
-    return _call(_OPENAT2, _AT_FDCWD, path, ctypes.byref(how), ctypes.sizeof(how))
+    return _checked(_open_at(_OPENAT2, _AT_FDCWD, path, _HOW, 24))
 
 
 def copy_tree(place: int) -> int:
     """A copy of what is mounted at and below a place, attached nowhere."""
     flags = _CLONE_TREE | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
-    return _call(_OPEN_TREE, place, b"", flags)
+    return _checked(_open_tree(_OPEN_TREE, place, b"", flags))
 
 
 def attach(tree: int, place: int) -> None:
     """Mount a copied tree over a place."""
-    _call(_MOVE_MOUNT, tree, b"", place, b"", _FROM_HERE_TO_HERE)
+    _checked(_move(_MOVE_MOUNT, tree, b"", place, b"", _FROM_HERE_TO_HERE))
 
 
 def restrict_mounts(place: int | bytes, attributes: int, *, beneath: bool = True) -> None:
     """Set attributes such as RDONLY of what is mounted there, and of everything beneath it."""
-    attr = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)
+    attr = ctypes.byref(_Attributes(attributes, 0, 0, 0))
     flags = _AT_RECURSIVE if beneath else 0
     if isinstance(place, int):
-        _call(_MOUNT_SETATTR, place, b"", flags | _AT_EMPTY_PATH, ctypes.byref(attr), 32)
+        flags |= _AT_EMPTY_PATH
+        _checked(_set_attributes(_MOUNT_SETATTR, place, b"", flags, attr, 32))
     else:
-        _call(_MOUNT_SETATTR, _AT_FDCWD, place, flags, ctypes.byref(attr), 32)
+        _checked(_set_attributes(_MOUNT_SETATTR, _AT_FDCWD, place, flags, attr, 32))
 
 
 def drop_privileges() -> None:
     """Give up every capability, here and in every program to come, also for the user root."""
     for capability in range(64):
-        if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0):
+        if _prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0):
             break  # the kernel knows no more
-    _checked(_libc.prctl(_PR_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0))
-    _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    _checked(_prctl(_PR_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0))
+    _checked(_prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     _checked(_libc.capset(ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)())))
 
@@ -112,7 +137,7 @@ def drop_privileges() -> None:
 def leave_keyring() -> None:
     """Let go of the keys that the kernel holds for the session of the user."""
     try:
-        _call(_number("keyctl"), _JOIN_SESSION_KEYRING, None)
+        _checked(_numbers(_number("keyctl"), _JOIN_SESSION_KEYRING, 0, 0, 0, 0))
     except OSError:
         return  # a kernel without keys, or a filter around us that refuses all of them
 
@@ -120,7 +145,7 @@ def leave_keyring() -> None:
 def landlock_version() -> int:
     """0 where the kernel has none."""
     try:
-        return _call(_LANDLOCK_CREATE, None, 0, 1)
+        return _checked(_create_ruleset(_LANDLOCK_CREATE, None, 0, 1))
     except OSError:
         return 0
 
@@ -128,7 +153,8 @@ def landlock_version() -> int:
 def landlock_ruleset(files: int, scoped: int) -> int:
     """A ruleset that governs these rights to files; `scoped` needs version 6."""
     attr = (ctypes.c_uint64 * 3)(files, 0, scoped)
-    return _call(_LANDLOCK_CREATE, ctypes.byref(attr), 24 if scoped else 8, 0)
+    size = 24 if scoped else 8
+    return _checked(_create_ruleset(_LANDLOCK_CREATE, ctypes.byref(attr), size, 0))
 
 
 class _PathBeneath(ctypes.Structure):
@@ -139,22 +165,16 @@ class _PathBeneath(ctypes.Structure):
 def landlock_allow(ruleset: int, place: int, rights: int) -> None:
     """Allow these rights to a file, or to everything beneath a folder."""
     beneath = _PathBeneath(rights, place)
-    _call(_LANDLOCK_ADD, ruleset, 1, ctypes.byref(beneath), 0)
+    _checked(_add_rule(_LANDLOCK_ADD, ruleset, 1, ctypes.byref(beneath), 0))
 
 
 def landlock_enter(ruleset: int) -> None:
     """From now on only what the ruleset allows; privileges must have been dropped."""
-    _call(_LANDLOCK_RESTRICT, ruleset, 0)
+    _checked(_numbers(_LANDLOCK_RESTRICT, ruleset, 0, 0, 0, 0))
 
 
 def _number(name: str) -> int:
     return _NUMBERS[os.uname().machine][name]
-
-
-def _call(number: int, *arguments: object) -> int:
-    words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
-    syscall: Callable[..., int] = _libc.syscall
-    return _checked(syscall(ctypes.c_long(number), *words))
 
 
 def _checked(result: int) -> int:

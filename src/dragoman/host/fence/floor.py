@@ -91,6 +91,16 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
             kept=_encoded(self.paths("read")),
         )
 
+    def refusal(self, path: str, *, write: bool) -> str | None:
+        """Why the kernel does not let this through; None if it does."""
+        above = [place for place in self.places if _is_beneath(path, (place.path,))]
+        nearest = max(above, key=lambda place: len(place.path), default=None)
+        if nearest is None or (nearest.mode == "read" and write):
+            return "it is outside the workspace" if write else None
+        if nearest.mode == "covered" or (nearest.mode == "read-only" and write):
+            return f"{nearest.path} is {nearest.mode}: {nearest.reason}"
+        return None
+
     def gaps_with(self, way: FenceWay) -> list[Gap]:
         """What cannot be held in this way."""
         if way == "namespaces":

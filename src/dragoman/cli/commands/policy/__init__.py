@@ -113,6 +113,11 @@ def _add_explain(actions: Actions) -> None:
     text = "file of permission rules in addition to the stored ones"
     add_repeatable(where.add_argument, "--policy", "FILE", text)
     _add_flags(where.add_argument)
+    where.add_argument(
+        "--fenced",
+        action="store_true",
+        help="also say what the kernel lets through if the agent runs in a fence",
+    )
     add_json_option(where.add_argument, "print the explanation as JSON")
 
 

@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
+from dragoman.agents.agent_fence import agent_floor
+from dragoman.agents.settings import agent_named, load_settings
 from dragoman.cli.exit_codes import Exit, UsageError
 from dragoman.cli.run.agent_setup import policy_of
 from dragoman.cli.run.playback import recorded
@@ -25,28 +27,67 @@ from dragoman.host.permissions.trial import Explained, Trial, real_roots, seen
 from dragoman.host.rules.access import Access, file_access, terminal_access
 from dragoman.host.rules.policy import Policy, PolicyDecision
 from dragoman.host.workspace.roots import Workspace
+from dragoman.safe_text import reveal
 from dragoman.schema import codec, v1
 from dragoman.session.events import ToolCallUpdated
 from dragoman.session.facts import PermissionOption
 from dragoman.session.state import SessionState
 from dragoman.testing.recordings.recorded_events import Transcript, current_name
 from dragoman.testing.recordings.recording import FROM_AGENT
+from dragoman.transport.stdio import AgentCommand
 from dragoman.wire import messages
 from dragoman.wire.messages import Request
 
 
 def run(options: argparse.Namespace) -> int:
     explained = list(_recorded(options) if options.recording else [_asked(options)])
+    kernel = _Kernel(options) if options.fenced else None
     if options.json:
-        fields = [each.fields() for each in explained]
+        fields = [each.fields() | (kernel.fields(each) if kernel else {}) for each in explained]
         shown = fields if options.recording else fields[0]
         print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
     elif not explained:
         print("this recording contains no requests")
     else:
-        print("\n\n".join(each.text() for each in explained))
+        print("\n\n".join(_text(each, kernel) for each in explained))
     effects = {each.explanation.decision.effect for each in explained}
     return _code(effects) if options.exit_code else Exit.DONE
+
+
+def _text(explained: Explained, kernel: _Kernel | None) -> str:
+    return explained.text() if kernel is None else f"{explained.text()}\n{kernel.line(explained)}"
+
+
+class _Kernel:
+    """What a fence would let through, if the agent does it itself."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        settings = load_settings()
+        name = options.agent or next(iter(settings.agents), "demo")
+        agent = agent_named(name, settings)
+        workspace = _workspace(options.cwd or ".", options.add_dir)
+        command = agent.command or AgentCommand(name)
+        terms = settings.fence_of(agent)
+        self._floor = agent_floor(terms, workspace.roots, name, command)
+
+    def line(self, explained: Explained) -> str:
+        access = explained.access
+        if access.operation not in ("read", "write"):
+            return "  kernel: a fence holds what it reads and writes, not that it runs"
+        refusal = self._refusal(access)
+        met = "let through" if refusal is None else f"refused, {reveal(refusal)}"
+        return f"  kernel: if the agent does this itself in a fence: {met}"
+
+    def fields(self, explained: Explained) -> dict[str, object]:
+        refusal = self._refusal(explained.access)
+        return {"kernel": {"refused": refusal is not None, "reason": refusal}}
+
+    def _refusal(self, access: Access) -> str | None:
+        if access.operation not in ("read", "write"):
+            return None
+        write = access.operation == "write"
+        found = (self._floor.refusal(path, write=write) for path in access.paths)
+        return next(filter(None, found), None)
 
 
 def _code(effects: Collection[str]) -> Exit:
