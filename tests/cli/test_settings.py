@@ -106,7 +106,10 @@ def test_a_command_needs_no_settings_not_even_sound_ones(dragoman: Dragoman) -> 
             {"agent_server": {"mine": {"command": "goose"}}},
             "agent_server: expected a known key; did you mean agent_servers?",
         ),
-        ({"colour": 1}, "colour: expected one of $schema, agent_servers, enter, mcp_servers"),
+        (
+            {"colour": 1},
+            "colour: expected one of $schema, agent_servers, enter, fence, mcp_servers",
+        ),
         (
             {"agent_servers": {"a": {"command": "x", "arg": []}}},
             "agent_servers.a.arg: expected a known key; did you mean args?",
