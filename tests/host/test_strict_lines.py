@@ -80,7 +80,13 @@ PERHAPS = (
     *("tmux new 'git push'", "git -c alias.x='!git push' x", "git submodule foreach 'git push'"),
     *("git rebase -x 'git push' main", "make SHELL='git push'", "vim -c '!git push'"),
     *("awk 'BEGIN{system(\"git push\")}'", "GIT push", "cat <<E > x\ngit push\nE"),
-    *("git -X y push", "mise exec -- git push", "read x; $x", 'f() { git "$@"; }; f push'),
+    *(
+        "git -X y push",
+        'python3 -c \'system("git"+" push")\'',
+        "mise exec -- git push",
+        "read x; $x",
+        'f() { git "$@"; }; f push',
+    ),
     *('perl -e \'exec "git", "push"\'', "echo 'git push", f"echo {'x' * 40000}; git push"),
 )
 NOT = (
@@ -175,6 +181,11 @@ def test_a_rule_about_files_counts_after_a_doubt(strict: Effect) -> None:
 def test_a_rule_about_folders_counts_after_a_doubt() -> None:
     rule = Rule(effect="deny", operation="execute", cwd="prod/**")
     push = Rule(effect="deny", argv_prefix=PUSH, cwd="prod/**")
+    for line in ("cd prod && ls", "cd prod/a && ls", "sh -c 'cd prod && ls'"):
+        assert told(asked(line), rule, *flag_rules(execute=True)).effect == "deny", line
+        assert told(asked(line), push, *flag_rules(execute=True)).effect == "allow", line
+    assert told(asked("cd prod && git push"), push, *flag_rules(execute=True)).effect == "deny"
+    assert told(asked("ls", cwd="/ws/prod"), rule, *flag_rules(execute=True)).effect == "deny"
     for line in ("cd prod; ls", "ls *; cd prod && git push", "pushd prod/a; git push $x"):
         assert told(asked(line), rule, *flag_rules(execute=True)).effect == "deny", line
     for line in ("ls *; cd prod && git push", "(cd x; cd ../prod; git push)"):

@@ -225,7 +225,7 @@ _TELL_MORE = SHELLS | {*_ADD_WORDS, ".", "source"}
 _is_line = re.compile(r"[\s;&|`$()<>]")
 _assigned = re.compile(r"[\w-]++=")
 _takes_a_line = re.compile(r"-[a-z]*c")
-_word = re.compile(r"[\w@%+=:./-]+")
+_word = re.compile(r"[\w@%=:./-]+")
 
 
 def _reads_input(words: Sequence[str]) -> bool:

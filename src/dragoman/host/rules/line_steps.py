@@ -117,7 +117,7 @@ class Steps:
             paths=paths,
             any_path=any(not each.paths for each in files),
             folders=folders,
-            any_folder=None in seen or (bool(lines) and access.cwd is None),
+            any_folder=None in seen,
             hosts=bool(access.hosts),
             tools=bool(access.names or access.tool is not None),
             roots=access.roots,
@@ -128,7 +128,7 @@ class Steps:
         found = [self._folder(each) for line in self._outlines for each in line.gone_to]
         if not self._are_read:
             found += [each for loose in self._loose for each in self._folders_of(loose)[1:]]
-        return found
+        return [*found, None] if self._outlines and self._access.cwd is None else found
 
     @property
     def commands(self) -> list[list[Access]]:
@@ -263,11 +263,8 @@ class Steps:
                 yield from self._named(rule, named, loose)
             return
         if rule.cwd is not None and rule.path is None:
-            for loose in self._loose:
-                yield from (
-                    self._in_folder(rule, folder, self._access.commands, "", sure=True)
-                    for folder in self._folders_of(loose)
-                )
+            for folder in self._folders_gone_to:
+                yield self._in_folder(rule, folder, self._access.commands, "", sure=True)
         for file in self.files_at_most:
             if file.paths or rule.path is None:
                 text = f"{file.operation} {', '.join(file.paths)}".rstrip()
