@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -28,9 +30,12 @@ async def waits(turn: AgentTurn) -> None:
         await turn.cancelled.wait()
 
 
-def steerable(answer: object = {"outcome": "injected"}) -> ScriptedAgent:
+def steerable(
+    answer: object = {"outcome": "injected"},
+    script: Callable[[AgentTurn], Awaitable[None]] = waits,
+) -> ScriptedAgent:
     answers = {"_session/steering": answer}
-    return ScriptedAgent(waits, capabilities=STEERABLE, answers=answers)
+    return ScriptedAgent(script, capabilities=STEERABLE, answers=answers)
 
 
 def said(state: SessionState) -> list[tuple[str, str | None]]:
@@ -79,6 +84,31 @@ async def test_a_steer_that_the_agent_has_is_not_dropped(tmp_path: Path) -> None
         with pytest.raises(CommandRefused, match="already settled"):
             await soon(hub.send(live.id, c.DropQueued(live.state.queue[0].id)))
         steering.cancel()
+
+
+async def test_a_steer_that_is_not_answered_holds_the_queue_for_a_moment_and_its_limit_holds(
+    tmp_path: Path,
+) -> None:
+    ended, limits = asyncio.Event(), HubLimits(queued_prompts=2)
+
+    async def until_ended(turn: AgentTurn) -> None:
+        await ended.wait()
+
+    agent = steerable(faults.NEVER, until_ended)
+    async with hub_with(tmp_path, agent, limits=limits) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await soon(hub.send(live.id, c.Prompt("one")))
+        await until(lambda: live.session.running and live.session.running.sent)
+        steering = live.session.spawn(_ignored(live.session.steer("two")))
+        await until(lambda: any(m == "_session/steering" for m, _ in agent.received))
+        ended.set()
+        await until(lambda: not live.session.busy)
+        await soon(hub.send(live.id, c.Prompt("three")))
+        with pytest.raises(CommandRefused, match="the queue is full"):
+            await soon(hub.send(live.id, c.Prompt("four")))
+        await soon(steering)  # long before the request itself is given up
+        await until(lambda: live.idle)
+        assert said(live.state) == [("one", None), ("two", "unsure"), ("three", None)]
 
 
 async def test_a_steer_of_a_dead_owner_is_kept_and_not_repeated(tmp_path: Path) -> None:

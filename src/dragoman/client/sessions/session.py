@@ -196,9 +196,8 @@ class Session:
         return Steer(turn.id, "started", "prompt", turn=turn)
 
     def go_on(self) -> None:
-        """Send the first of the prompts that wait, unless a turn runs, or the agent has a steer of
-        which it has not said what became of it."""
-        if self._queue and not self.busy and not self.steering.under_way:
+        """Send the first of the prompts that wait, if one can be sent."""
+        if self._queue and not self.steering.holds_queue:
             following = self._queue[0]
             self.steering.begins(following)
             self._queue.popleft()

@@ -31,6 +31,9 @@ logger = logging.getLogger("dragoman.client")
 PULL_SECONDS = 1.0
 """How long an agent that asks is kept waiting for a slow store: it gives up soon."""
 
+SETTLE_SECONDS = 2.0
+"""How long the next prompt waits, after a turn, for what became of a steer."""
+
 _Stage: TypeAlias = Literal["waiting", "leaving", "sent", "accepted", "kept"]
 """`leaving`: it goes on record as sent, and then to the agent; `accepted`: the agent has it, and
 has not taken it up yet; `kept`: it is a prompt like others now."""
@@ -96,7 +99,7 @@ class Steering:
         self._session = session
         self._queue = queue
         self._run: str | None = None
-        self._calling = False
+        self._calling: asyncio.Task[None] | None = None
         self._is_asked = False
         """Whether the agent asks for steers."""
         self._repeated: dict[str, None] = {}
@@ -152,6 +155,12 @@ class Steering:
         """Whether a steer is with the agent, or about to be; no later one may be sent meanwhile."""
         return any(_of(turn).stage in (*_OUT, "leaving") for turn in self._steers())
 
+    @property
+    def holds_queue(self) -> bool:
+        """Whether no prompt can be sent: a turn runs, or the agent has not said what became of a
+        steer."""
+        return self._session.running is not None or self.under_way
+
     # ── to an agent that takes them ───────────────────────────────────────────────────────────
 
     def on_run(self, run_id: str | None) -> None:
@@ -175,10 +184,9 @@ class Steering:
                 return
 
     def _send(self, turn: Turn, running: Turn) -> None:
-        self._calling = True
         _of(turn).stage = "leaving"
         self._record_stage(turn, "sent")
-        self._session.spawn(self._call(turn, running))
+        self._calling = self._session.spawn(self._call(turn, running))
 
     async def _call(self, turn: Turn, running: Turn) -> None:
         session, steer = self._session, _of(turn)
@@ -201,7 +209,7 @@ class Steering:
             logger.exception("a steer failed")
             self._settle(turn, "unsure", str(error))
         finally:
-            self._calling = False
+            self._calling = None
             self.push()
             session.begin_next()
 
@@ -306,6 +314,15 @@ class Steering:
                 self._settle(turn, "unsure", "the turn was cut short")
             elif _of(turn).stage == "accepted" and _of(turn).way == "run":
                 self._keep(turn)
+            elif _of(turn).stage == "sent":
+                asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._stop_waiting, turn)
+
+    def _stop_waiting(self, turn: Turn) -> None:
+        """The turn is over, and the agent does not say what became of it."""
+        if turn in self._queue and _of(turn).stage == "sent":
+            self._settle(turn, "unsure", "the agent did not answer")
+            if self._calling is not None:
+                self._calling.cancel()
 
     def begins(self, turn: Turn) -> None:
         """It becomes a turn of its own."""

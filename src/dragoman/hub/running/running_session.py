@@ -289,7 +289,7 @@ class RunningSession:
         nothing in the prompt, CommandRefused when too many wait already.
         """
         await self._reconnected()
-        if self.session.busy:  # else the first of those that wait is sent now
+        if self.session.steering.holds_queue:  # else the first of those that wait is sent now
             self._check_queue(self.session.queued)
         turn = self.session.prompt(prompt, terms=terms)
         # Its events are read where they are stored: what nobody takes here would only pile up.
@@ -298,7 +298,7 @@ class RunningSession:
 
     async def _steer(self, content: PromptInput) -> c.Reply:
         await self._reconnected()
-        if self.session.busy:
+        if self.session.steering.holds_queue:
             self._check_queue(self.session.queued)
         steer = await self.session.steer(content)
         if steer.turn is not None:
