@@ -28,6 +28,8 @@ from dragoman.agents.doctor.report import Finding, Grade
 from dragoman.agents.listing import ListedAgent
 from dragoman.cli.render import event_text, terminal_view
 from dragoman.host.rules.rule import RuleFields
+from dragoman.host.snapshots.folder_changes import FolderProblem
+from dragoman.host.snapshots.line_history import Hunk
 from dragoman.session import bounds, content, events, facts, permission_options, state
 from dragoman.store.records import Status
 from dragoman.web.shapes import policy_shapes, server_shapes, session_shapes
@@ -71,9 +73,12 @@ ANSWERS: tuple[Struct, ...] = (
         session_shapes.Accepted,
         session_shapes.SteerAnswer,
         session_shapes.FoundFile,
+        Hunk,
+        FolderProblem,
         session_shapes.FileChange,
     ),
-    *(session_shapes.FileChanges, session_shapes.FrameShape, session_shapes.Upload),
+    *(session_shapes.FileChanges, session_shapes.RevertAnswer, session_shapes.RewindAnswer),
+    *(session_shapes.FrameShape, session_shapes.Upload),
     *(session_shapes.HitShape, session_shapes.CostAmount),
 )
 ANSWER_WORDS = {"Status": Status, "Grade": Grade}

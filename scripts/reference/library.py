@@ -29,7 +29,10 @@ GROUPS = {
         "Offer SystemPrompt Fence fence_around Tap AgentInfo AgentCapabilities AuthMethod "
         "SessionInfo run_prompt"
     ),
-    "Sessions and turns": "Session Turn Steer Stream PromptInput Change",
+    "Sessions and turns": (
+        "Session Turn Steer Stream PromptInput Change FolderChanges ChangedFile Hunk "
+        "FolderProblem LeftOut Reverted RootSnapshot FileSummary"
+    ),
     "Content": (
         "Content Text Image Audio Resource ResourceLink UnknownContent ToolContent ContentItem "
         "Diff TerminalItem UnknownItem Location"

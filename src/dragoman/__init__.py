@@ -118,6 +118,9 @@ if TYPE_CHECKING:
     )
     from dragoman.host.rules.policy_file import load_policy
     from dragoman.host.rules.rule import Rule
+    from dragoman.host.snapshots.folder_changes import ChangedFile, FolderChanges, FolderProblem
+    from dragoman.host.snapshots.line_history import Hunk
+    from dragoman.host.snapshots.snapshots import Reverted
     from dragoman.host.terminals.provider import (
         TerminalCommand,
         TerminalExit,
@@ -153,12 +156,15 @@ if TYPE_CHECKING:
         ContextUsage,
         Cost,
         Decision,
+        FileSummary,
+        LeftOut,
         Mode,
         Modes,
         Offer,
         PermissionOffer,
         PermissionOption,
         PlanStep,
+        RootSnapshot,
         SubagentState,
         SystemPrompt,
         TokenUsage,
@@ -210,6 +216,7 @@ __all__ = [
     "CancelIgnored",
     "ChainBroken",
     "Change",
+    "ChangedFile",
     "Client",
     "Command",
     "CommandNotFound",
@@ -239,10 +246,14 @@ __all__ = [
     "Fence",
     "FenceError",
     "FenceTerms",
+    "FileSummary",
     "FilesProvider",
+    "FolderChanges",
+    "FolderProblem",
     "FrameTooLarge",
     "HostCapabilities",
     "HttpServer",
+    "Hunk",
     "Image",
     "InProcessServer",
     "InstallFailed",
@@ -251,6 +262,7 @@ __all__ = [
     "InvalidParams",
     "InvalidRequest",
     "LeaseLost",
+    "LeftOut",
     "Location",
     "McpServer",
     "MethodNotFound",
@@ -291,7 +303,9 @@ __all__ = [
     "ResourceNotFound",
     "Retention",
     "RevertConflict",
+    "Reverted",
     "Root",
+    "RootSnapshot",
     "RowDuplicate",
     "RowRefused",
     "Rule",
@@ -402,6 +416,9 @@ _NAMES = {
     "host.terminals.provider": (
         "TerminalCommand TerminalExit TerminalSnapshot TerminalWatcher TerminalsProvider"
     ),
+    "host.snapshots.folder_changes": "ChangedFile FolderChanges FolderProblem",
+    "host.snapshots.line_history": "Hunk",
+    "host.snapshots.snapshots": "Reverted",
     "host.workspace.changes": "Change",
     "host.workspace.files": "FilesProvider",
     "host.workspace.roots": "Root Workspace",
@@ -412,9 +429,9 @@ _NAMES = {
     ),
     "session.events": "Event",
     "session.facts": (
-        "BackgroundWork Command ConfigChoice ConfigOption ContextUsage Cost Decision Mode Modes "
-        "Offer PermissionOffer PermissionOption PlanStep SubagentState SystemPrompt TokenUsage "
-        "TurnTerms"
+        "BackgroundWork Command ConfigChoice ConfigOption ContextUsage Cost Decision FileSummary "
+        "LeftOut Mode Modes Offer PermissionOffer PermissionOption PlanStep RootSnapshot "
+        "SubagentState SystemPrompt TokenUsage TurnTerms"
     ),
     "session.state": (
         "AgentEntry AnyEntry CompactionEntry Entry ErrorEntry NoticeEntry PeerMessageEntry "

@@ -44,6 +44,7 @@ from dragoman.session.events import (
     UnknownUpdate,
     UsageChanged,
     UserMessage,
+    WorkspaceSnapshot,
 )
 
 __all__ = [
@@ -88,4 +89,5 @@ __all__ = [
     "UnknownUpdate",
     "UsageChanged",
     "UserMessage",
+    "WorkspaceSnapshot",
 ]

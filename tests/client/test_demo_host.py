@@ -36,7 +36,7 @@ async def test_a_denied_write_leaves_no_trace_on_disk(tmp_path: Path) -> None:
         session = await client.new_session(folder)
         await session.prompt(PROMPT)
         assert os.listdir(folder) == ["README.md"]
-        assert session.changes() == ()
+        assert session.written() == ()
 
 
 async def test_an_allowed_write_is_shown_as_a_diff_and_can_be_reverted(tmp_path: Path) -> None:
@@ -47,11 +47,11 @@ async def test_an_allowed_write_is_shown_as_a_diff_and_can_be_reverted(tmp_path:
         assert (folder / WRITTEN).is_file()
         shown = [d for call in session.state.tool_calls.values() for d in call.diffs]
         assert [type(diff) for diff in shown] == [Diff]
-        [change] = session.changes()
+        [change] = session.written()
         assert f"+++ b/{WRITTEN}" in change.diff(str(folder))
         await session.revert()
         assert os.listdir(folder) == ["README.md"]
-        assert session.changes() == ()
+        assert session.written() == ()
 
 
 @pytest.mark.parametrize("name", ["one_turn.py", "permissions.py", "providers.py"])

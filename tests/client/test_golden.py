@@ -121,7 +121,7 @@ async def check_turn(session: Session) -> None:
     assert state.usage == ContextUsage(1200, 200_000, Cost(0.01, "USD"))
     assert (Path(session.cwd) / "notes.txt").read_text() == golden_agent.NEW
     assert state.pending == {}
-    (change,) = session.changes()
+    (change,) = session.written()
     assert (change.before, change.after) == (b"old notes\n", b"new notes\n")
 
 
@@ -156,10 +156,10 @@ async def test_what_a_golden_flow_wrote_can_be_undone(tmp_path: Path) -> None:
     async with Client.start(over_memory(), policy=Policy(yolo=True)) as client:
         session = await client.new_session(tmp_path)
         turn = await session.prompt("Change the notes")
-        assert session.changes(turn) == session.changes()
+        assert session.written(turn) == session.written()
         await session.revert(turn)
         assert (tmp_path / "notes.txt").read_text() == golden_agent.OLD
-        assert session.changes() == ()
+        assert session.written() == ()
         assert "was restored" in session.state.entries[-1].text
 
 

@@ -127,6 +127,6 @@ def test_a_diff_has_a_bound_of_characters_too() -> None:
 
 
 def test_texts_of_too_many_lines_are_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diffs, "_lines", lambda text: pytest.fail("it was"))  # pyright: ignore
+    monkeypatch.setattr(diffs, "lines_of", lambda text: pytest.fail("it was"))  # pyright: ignore
     diff = unified_diff("a\n" * 300_000, "b\n" * 300_000, "a", "b")
     assert diff == "--- a\n+++ b\n\\ Not shown: more than 500000 lines\n"

@@ -125,7 +125,7 @@ async def test_files_may_be_anywhere(tmp_path: Path) -> None:
         read = await agent.ask("fs/read_text_file", {"sessionId": "s1", "path": path}, 2)
         assert read["result"] == {"content": "kept"}
         with pytest.raises(Unsupported, match="listing changes"):
-            session.changes()
+            session.written()
         with pytest.raises(Unsupported, match="listing changes"):
             await session.revert()
     assert shelf.files == {path: "kept"}
@@ -191,7 +191,7 @@ async def test_a_file_that_changed_while_the_question_waited_is_asked_about_agai
         assert again.content == [Diff(str(path), "new", "by a person")]
         (event,) = [event for event in s.heard if isinstance(event, e.FileWritten)]
         assert (event.before, event.after) == ("by a person", "new")
-        (change,) = s.session.changes()
+        (change,) = s.session.written()
         assert change.before == b"by a person"
         (notice,) = [event for event in s.heard if isinstance(event, e.Notice)]
         assert notice.text == f"{path} was changed while the question waited: it is judged again"
@@ -415,7 +415,7 @@ async def test_a_file_that_cannot_be_shown_is_not_passed_off_as_a_new_one(
         assert "result" in await soon(writing)
         (event,) = [event for event in s.heard if isinstance(event, e.FileWritten)]
         assert event.before is None
-        assert s.session.changes()[0].before == content
+        assert s.session.written()[0].before == content
 
 
 async def test_a_name_with_a_slash_behind_it_is_no_file(tmp_path: Path) -> None:

@@ -246,6 +246,19 @@ _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
     e.TerminalReleased: st.builds(e.TerminalReleased, terminal_id=_ids),
     e.FileWritten: st.builds(e.FileWritten, path=_texts, after=_texts, before=_maybe(_texts)),
     e.FileReverted: st.builds(e.FileReverted, path=_texts, turn_id=_maybe(_turns)),
+    e.WorkspaceSnapshot: st.builds(
+        e.WorkspaceSnapshot,
+        moment=st.sampled_from(["turn_start", "turn_end", "restore_start", "restore_end"]),
+        step_id=_turns,
+        roots=st.lists(
+            st.builds(f.RootSnapshot, root=_texts, tree=_maybe(_texts), problem=_texts), max_size=2
+        ),
+        files=st.lists(
+            st.builds(f.FileSummary, path=_texts, status=st.sampled_from(["added", "deleted"])),
+            max_size=2,
+        ),
+        doubt=_texts,
+    ),
     e.PromptQueued: st.builds(
         e.PromptQueued,
         queue_id=_turns,

@@ -78,6 +78,8 @@ def told(event: dragoman.Event) -> str:  # noqa: C901 (one case for each kind)
             return event.terminal_id
         case events.FileWritten() | events.FileReverted():
             return event.path
+        case events.WorkspaceSnapshot():
+            return event.step_id
         case events.PromptQueued():
             return event.text
         case events.PromptUnqueued():

@@ -457,7 +457,7 @@ async def test_an_answer_with_changes_is_bounded(tmp_path: Path) -> None:
 async def test_files_that_have_no_room_in_an_answer_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.web.api.files._LARGEST_ANSWER", 4_000)
+    monkeypatch.setattr("dragoman.web.api.folders._LARGEST_ANSWER", 4_000)
     agent = ScriptedAgent([write_file(str(tmp_path / str(each)), "new\n") for each in range(20)])
     async with served(tmp_path, {"scripted": agent}, policy=Policy(write=True)) as web:
         session_id = await web.new_session()
@@ -471,7 +471,7 @@ async def test_files_that_have_no_room_in_an_answer_are_left_out(
 async def test_files_of_which_an_agent_tells_too_many_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, complete: bool
 ) -> None:
-    for module in ("hub.running.written_files", "web.api.files"):
+    for module in ("hub.running.written_files", "web.api.folders"):
         monkeypatch.setattr(f"dragoman.{module}.MAX_CHANGES", 3)
 
     async def script(turn: AgentTurn) -> None:

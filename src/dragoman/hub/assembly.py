@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.data_directory import data_directory, running_directory
+from dragoman.host.snapshots.snapshots import Snapshots
 from dragoman.hub.cluster.host_directory import home_of
 from dragoman.hub.hub import Hub
 from dragoman.hub.running.agent_pool import Launcher
@@ -19,11 +20,15 @@ def new_hub(
 ) -> Hub:
     """Enter it to run it; the store stays open. With `tracks_agents` the agents of a process that
     was killed are found and ended by the next one."""
+    directory = data_directory()
+    kept = Snapshots(directory / "snapshots", closed=[str(directory)])
     return Hub(
         store,
         launcher,
         attended=attended,
         notes=running_directory() if tracks_agents else None,
-        home=home_of(store, data_directory()),
+        home=home_of(store, directory),
         label=label,
+        # Nobody could find those of a session that is not recorded, nor delete them.
+        snapshots=kept if tracks_agents else None,
     )

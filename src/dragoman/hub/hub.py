@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import cached_property, partial
@@ -30,6 +29,7 @@ from dragoman.errors import (
     UnknownSession,
     Unsupported,
 )
+from dragoman.host.snapshots.snapshots import Snapshots
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.command_inbox import Inbox
 from dragoman.hub.cluster.host_directory import HostDirectory
@@ -45,6 +45,8 @@ from dragoman.hub.opener import (
     RecordOptions,
     RecordReach,
     Way,
+    missing_folder,
+    must_lack_folder,
     new_record,
     with_more,
     workspace_of,
@@ -52,6 +54,7 @@ from dragoman.hub.opener import (
 from dragoman.hub.running.agent_pool import AgentPool, Launcher, Orphans
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.running.running_sessions import RunningSessions
+from dragoman.hub.session_folders import Folders
 from dragoman.hub.stored.event_readers import News, Tail, watch_all, watch_session
 from dragoman.hub.stored.stored_sessions import Past, StoredStates, whole_thread
 from dragoman.process import descriptors
@@ -88,6 +91,7 @@ class Hub:
         label: str | None = None,
         output_limits: OutputLimits = OutputLimits(),  # noqa: B008 - it cannot change
         limits: HubLimits | None = None,
+        snapshots: Snapshots | None = None,
     ) -> None:
         self.store = store
         self.limits = limits or HubLimits()
@@ -106,6 +110,7 @@ class Hub:
             on_stored=self.news.tell,
             output_limits=output_limits,
             limits=self.limits,
+            snapshots=snapshots,
         )
         self._inbox = Inbox(store, self._leases, self._serve)
         self.running = RunningSessions(self._opener, self._agents, self._told, self.limits)
@@ -114,6 +119,7 @@ class Hub:
         self.maintenance = Maintenance(self, self._opener, self._agents)
         self.elsewhere = Elsewhere(self)
         self.past = Past(store)
+        self.folders = Folders(self, snapshots)
         self._states = StoredStates(store)
         self._home = home
         self._hosting = Hosting(self, self._opener)
@@ -130,6 +136,7 @@ class Hub:
         ]
         self._inbox.start()
         self.maintenance.start()
+        self.folders.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -161,6 +168,7 @@ class Hub:
         self.past.forget()
         await self._states.aclose()
         await self._hosting.aclose()
+        await self.folders.aclose()
         await self.maintenance.aclose()
         await self._inbox.aclose()
         await self.running.aclose()
@@ -271,7 +279,7 @@ class Hub:
         """
         record = await self.record(session_id)
         folders = (workspace_of(record, cwd), *record.additional_directories)
-        if (missing := await asyncio.to_thread(_missing, folders)) is not None:
+        if (missing := await asyncio.to_thread(missing_folder, folders)) is not None:
             sentence = f"no directory {missing} on {self.owner.label}"
             raise CommandRefused(session_id, "no_workspace", sentence)
         return await self.running.open(session_id, Way(on_reset, Move(cwd)))
@@ -282,10 +290,10 @@ class Hub:
 
         Raises UnknownSession, SessionOwned, and CommandRefused when it has a folder.
         """
-        _must_lack_folder(await self.record(session_id))
+        must_lack_folder(await self.record(session_id))
         async with self.running.opening(session_id), self._opener.holding(session_id):
             record = await self.record(session_id)
-            _must_lack_folder(record)
+            must_lack_folder(record)
             given = SessionChange(cwd=cwd, home=self.hosts.home, name=record.name)
             try:
                 await self.store.change_session(session_id, given)
@@ -401,6 +409,7 @@ class Hub:
         await self.running.until_free(live.id)
 
     async def _end(self, live: RunningSession) -> None:
+        await live.give_up_restores()
         try:
             await live.agent.client.close_session(live.session.id)
         except DragomanError as error:
@@ -479,6 +488,7 @@ class Hub:
                     return None
                 size = await self.store.size_of(session_id)
                 await self.store.delete_session(session_id, lease)
+                await self.folders.forget(session_id)
         except (SessionOwned, UnknownSession):
             return None
         self.news.tell(session_id)
@@ -492,6 +502,7 @@ class Hub:
             if is_ours and (known := await self._opener.conversation_of(record)):
                 await self._delete_remotely(record, known)
             await self.store.delete_session(record.id, lease)
+            await self.folders.forget(record.id)
         self.news.tell(record.id)
 
     async def _was_opened(self, record: SessionRecord) -> bool:
@@ -578,13 +589,3 @@ class Hub:
 
     def _leases(self) -> list[Lease]:
         return [live.recording.lease for live in self.live.values()]
-
-
-def _must_lack_folder(record: SessionRecord) -> None:
-    if record.cwd:
-        sentence = f"session {record.id} already has a directory: {record.cwd}"
-        raise CommandRefused(record.id, "conflict", sentence)
-
-
-def _missing(folders: Sequence[str]) -> str | None:
-    return next((folder for folder in folders if not os.path.isdir(folder)), None)

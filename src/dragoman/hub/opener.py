@@ -18,6 +18,7 @@ import msgspec
 from dragoman.client.capabilities import lacking_for
 from dragoman.client.client import Client
 from dragoman.client.dialects.dialect import Place
+from dragoman.client.sessions.folder_tracker import FolderTracker
 from dragoman.client.sessions.session import Session
 from dragoman.errors import (
     AuthRequired,
@@ -28,11 +29,14 @@ from dragoman.errors import (
     UnknownSession,
     Unsupported,
 )
+from dragoman.host.snapshots.snapshots import Snapshots
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.host_directory import HostDirectory
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running.agent_pool import AgentPool, PooledAgent
 from dragoman.hub.running.event_recorder import EventRecorder
+from dragoman.hub.running.folder_history import read_history
+from dragoman.hub.running.restores import Restores
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.stored.stored_sessions import state_to_go_on, status_of
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
@@ -87,7 +91,9 @@ class Opener:
         on_stored: Callable[[str], None],
         output_limits: OutputLimits,
         limits: HubLimits,
+        snapshots: Snapshots | None = None,
     ) -> None:
+        self._snapshots = snapshots
         self._limits = limits
         self._output_limits = output_limits
         self.to_recover: dict[str, str] = {}
@@ -394,9 +400,20 @@ class Opener:
             await _to_its_end(self._undo_opening(recording, running, error))
             raise
         home = self._hosts.home
-        return RunningSession(
+        live = RunningSession(
             self._store, recording, running, session, last_before=last_before, home=home
         )
+        if self._snapshots is not None and session.files_are_here:
+            await self._track(live, self._snapshots)
+        return live
+
+    async def _track(self, live: RunningSession, snapshots: Snapshots) -> None:
+        """Have its folders read around each turn, beginning now: the first time takes longest."""
+        known = (await read_history(self._store, live.record)).timeline
+        tracker = FolderTracker(live.session, snapshots, live.id, known)
+        live.session.tracker = tracker
+        live.restores = Restores(live.session, tracker)
+        tracker.prepare()
 
     async def _undo_opening(
         self, recording: EventRecorder, running: PooledAgent, error: BaseException
@@ -433,6 +450,18 @@ def workspace_of(record: SessionRecord, given: str | None = None) -> str:
         f"session {record.id} was imported{origin and f' from {origin}'} and has no directory yet"
     )
     raise CommandRefused(record.id, "no_workspace", sentence)
+
+
+def must_lack_folder(record: SessionRecord) -> None:
+    """Raises CommandRefused where it has one."""
+    if record.cwd:
+        sentence = f"session {record.id} already has a directory: {record.cwd}"
+        raise CommandRefused(record.id, "conflict", sentence)
+
+
+def missing_folder(folders: Sequence[str]) -> str | None:
+    """The first that is not there."""
+    return next((folder for folder in folders if not os.path.isdir(folder)), None)
 
 
 def with_more(directories: Sequence[str], more: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ stamped when the event is recorded; `replay` marks history that an agent sent ag
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -21,9 +21,13 @@ from dragoman.session.facts import (
     Cost,
     Decision,
     ElicitationQuestion,
+    FileSummary,
+    Kind,
     Mode,
+    Moment,
     PermissionQuestion,
     PlanStep,
+    RootSnapshot,
     SteerOutcome,
     SteerStage,
     SteerWay,
@@ -34,23 +38,6 @@ from dragoman.session.facts import (
 
 Continuity: TypeAlias = Literal["new", "continued", "replayed", "reset"]
 """How a session relates to the one that was asked for."""
-
-
-class Kind:
-    """What a kind of event says of itself, and the words of one."""
-
-    __slots__ = ()
-
-    from_agent: ClassVar[bool] = False
-    """Only an agent causes it: when it follows a prompt, the agent has begun to answer."""
-    is_history: ClassVar[bool] = False
-    """A loaded session sends it again; other kinds are news even then."""
-    is_answer: ClassVar[bool] = False
-    """Part of the work on a prompt, and not of what runs in the background."""
-
-    @property
-    def text(self) -> str:
-        return ""
 
 
 class Recorded(
@@ -502,10 +489,27 @@ class FileWritten(Recorded, tag="file_written"):
 
 
 class FileReverted(Recorded, tag="file_reverted"):
-    """Writes to a file were undone: all of them, or those since the turn with this id."""
+    """What was done to a file was undone: all of it, or that of the turn with this id; in the
+    restore with this id, if it was one."""
 
     path: str
     turn_id: str | None = None
+    restore_id: str | None = None
+
+
+class WorkspaceSnapshot(Recorded, tag="workspace_snapshot"):
+    """The session's folders were read, so that what happens to them can be seen and undone.
+
+    `step_id` is a turn, or a restore; at its end, `files` are the first of those it changed. With a
+    `doubt`, it is not certain who did.
+    """
+
+    moment: Moment
+    step_id: str
+    roots: list[RootSnapshot]
+    files: list[FileSummary] = []
+    file_count: int = 0
+    doubt: str = ""
 
 
 class PromptQueued(Recorded, tag="prompt_queued"):
@@ -588,6 +592,7 @@ Event: TypeAlias = (
     | TerminalReleased
     | FileWritten
     | FileReverted
+    | WorkspaceSnapshot
     | PromptQueued
     | PromptUnqueued
     | Steered

@@ -5,7 +5,7 @@ The names are kept where ACP's own are good; the shapes are neutral between its 
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -338,3 +338,60 @@ def _decider_of_old(decision: Decision) -> Decider | None:
 
 
 Json: TypeAlias = dict[str, Any]
+
+
+class Kind:
+    """What a kind of event says of itself, and the words of one."""
+
+    __slots__ = ()
+
+    from_agent: ClassVar[bool] = False
+    """Only an agent causes it: when it follows a prompt, the agent has begun to answer."""
+    is_history: ClassVar[bool] = False
+    """A loaded session sends it again; other kinds are news even then."""
+    is_answer: ClassVar[bool] = False
+    """Part of the work on a prompt, and not of what runs in the background."""
+
+    @property
+    def text(self) -> str:
+        return ""
+
+
+Author: TypeAlias = Literal["host", "agent", "other", "unknown", "restore", "imported"]
+"""Who changed something: Dragoman for the agent, the agent itself, someone else between turns,
+someone during the turn, a restore of ours, or nobody knows: an imported file says so."""
+
+FileStatus: TypeAlias = Literal["added", "deleted", "modified", "renamed"]
+
+Moment: TypeAlias = Literal["turn_start", "turn_end", "restore_start", "restore_end"]
+
+
+class LeftOut(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", frozen=True):
+    """A file that a snapshot does not have, and why."""
+
+    path: str
+    size: int = 0
+    reason: str = ""
+
+
+class RootSnapshot(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", frozen=True):
+    """One folder of the session: the git tree with its files, or the `problem` that kept it from
+    being read. Of what is left out, the first are named."""
+
+    root: str
+    tree: str | None = None
+    problem: str = ""
+    left_out: list[LeftOut] = []
+    left_out_count: int = 0
+    empty_folders: list[str] = []
+
+
+class FileSummary(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", frozen=True):
+    """A file that a turn or a restore changed, in brief."""
+
+    path: str
+    status: FileStatus
+    old_path: str | None = None
+    added: int = 0
+    removed: int = 0
+    by: list[Author] = []

@@ -516,6 +516,16 @@ def _turn_waits(state: SessionState) -> None:
         turn.status = "waiting" if state.pending else "streaming"
 
 
+def _snapshot(state: SessionState, event: e.WorkspaceSnapshot, limits: Limits) -> None:
+    state.snapshot = msgspec.structs.replace(
+        event,
+        step_id=event.step_id[:ID],
+        roots=fitting(event.roots, limits.facts)[0],
+        files=fitting(event.files, limits.facts)[0],
+        doubt=event.doubt[: limits.line],
+    )
+
+
 def _ignored(
     state: SessionState, event: e.AccessDecided | e.FileWritten | e.FileReverted, limits: Limits
 ) -> None:
@@ -559,6 +569,7 @@ _STEPS: dict[type[Any], Callable[[SessionState, Any, Limits], None]] = {
     e.TerminalReleased: terminals.terminal_released,
     e.FileWritten: _ignored,
     e.FileReverted: _ignored,
+    e.WorkspaceSnapshot: _snapshot,
     e.PromptQueued: prompt_queue.prompt_queued,
     e.PromptUnqueued: prompt_queue.prompt_unqueued,
     e.Steered: prompt_queue.steered,

@@ -423,6 +423,8 @@ class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
     """What the agent does between turns."""
     background: list[BackgroundWork] = []
     """What runs in the background, as the agent reports it."""
+    snapshot: e.WorkspaceSnapshot | None = None
+    """The last time the folders were read."""
     last_seq: int = 0
     size: int = 0
     """The estimated size of all entries."""

@@ -24,7 +24,12 @@ from dragoman.ui_stream.acp_json import given
 from dragoman.ui_stream.chunks import Data, Json
 
 Fact: TypeAlias = (
-    e.CommandsChanged | e.ModeChanged | e.ConfigChanged | e.InfoChanged | e.UnknownUpdate
+    e.CommandsChanged
+    | e.ModeChanged
+    | e.ConfigChanged
+    | e.InfoChanged
+    | e.UnknownUpdate
+    | e.WorkspaceSnapshot
 )
 Request: TypeAlias = e.PermissionRequested | e.ElicitationRequested
 Settlement: TypeAlias = e.PermissionSettled | e.ElicitationSettled
@@ -44,9 +49,26 @@ def fact(event: Fact) -> Data:
         case e.InfoChanged():
             told = {"title": event.title, "updatedAt": event.updated_at}
             return _transient("title", {k: v for k, v in told.items() if v is not UNSET})
+        case e.WorkspaceSnapshot():
+            return _transient("changes", _snapshot(event))
         case _:
             update = acp_json.raw(event.kind, event.raw)
             return _transient("unknown", {"kind": event.kind, "update": update})
+
+
+def _snapshot(event: e.WorkspaceSnapshot) -> Json:
+    """When the folders were read, what was changed until then, and what could not be read."""
+    problems = [{"root": each.root, "reason": each.problem} for each in event.roots if each.problem]
+    left_out = [each for root in event.roots for each in root.left_out]
+    return given(
+        moment=event.moment,
+        stepId=event.step_id,
+        files=msgspec.to_builtins(event.files),
+        fileCount=event.file_count,
+        problems=problems or None,
+        leftOut=msgspec.to_builtins(left_out) or None,
+        doubt=event.doubt or None,
+    )
 
 
 def _transient(name: str, data: Json) -> Data:

@@ -197,6 +197,7 @@ class Encoder:
             e.TerminalReleased: self._ignored,
             e.FileWritten: self._ignored,
             e.FileReverted: self._ignored,
+            e.WorkspaceSnapshot: self._fact,
             e.PromptQueued: self._ignored,
             e.PromptUnqueued: self._ignored,
             e.Steered: self._steered,

@@ -105,6 +105,7 @@ _REFUSALS = {
     "unknown_tool_call": 404,
     "unknown_terminal": 404,
     "unknown_subagent": 404,
+    "unknown_turn": 404,
     "agent_missing": 409,
     "auth_required": 409,
     "name_taken": 409,

@@ -105,9 +105,22 @@ class Step extends Thread {
       case 'prompt_queued': return this.queued(event)
       case 'prompt_unqueued': state.queue = state.queue.filter((p) => p.id !== event.queueId); return
       case 'steered': return this.steered(event)
+      case 'workspace_snapshot': return this.snapshot(event)
       case 'access':
       case 'file_written':
       case 'file_reverted': return
+    }
+  }
+
+  private snapshot(event: e.WorkspaceSnapshot): void {
+    const { files, doubt, ...rest } = event
+    const kept = this.facts(files ?? [])
+    this.state.snapshot = {
+      ...rest,
+      stepId: cutTo(event.stepId, ID),
+      roots: this.facts(event.roots),
+      ...(kept.length > 0 && { files: kept }),
+      ...(doubt && { doubt: cutTo(doubt, this.limits.line) }),
     }
   }
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dragoman.client.capabilities import AgentCapabilities, explained
 from dragoman.client.dialects.dialect import Dialect, Finished, Meta, Place
 from dragoman.client.sessions import session_requests
+from dragoman.client.sessions.folder_tracker import FolderWork
 from dragoman.client.sessions.prompts import PromptInput, prepare
 from dragoman.client.sessions.session_log import SessionLog
 from dragoman.client.sessions.steering import Steer, Steering
@@ -31,7 +32,6 @@ from dragoman.errors import (
 )
 from dragoman.host.forms.elicitation import ElicitationAnswer
 from dragoman.host.gate import Gate
-from dragoman.host.workspace.changes import Change
 from dragoman.session import events as e
 from dragoman.session.content import Content
 from dragoman.session.facts import TurnTerms
@@ -49,7 +49,7 @@ CLOSED_SECONDS = 1.0
 NOT_OPENED = "the session could not be opened"
 
 
-class Session:
+class Session(FolderWork):
     """One conversation with an agent. Open one with the `Client`.
 
     Every method that talks to the agent raises SessionGone if the session is closed, and
@@ -66,6 +66,7 @@ class Session:
         """The fold of all events, a `SessionState`; it changes with each event."""
         self.log = log
         self.gate = gate
+        self.tracker = None
         self._client = client
         self._turn: Turn | None = None
         self._prompting: tuple[Turn, asyncio.Task[None]] | None = None
@@ -119,6 +120,11 @@ class Session:
     @property
     def capabilities(self) -> AgentCapabilities:
         return self._client.capabilities
+
+    @property
+    def files_are_here(self) -> bool:
+        """Whether the agent works on the files of this machine."""
+        return self._client.files_are_here
 
     @property
     def at_work(self) -> bool:
@@ -234,6 +240,7 @@ class Session:
         try:
             if self.before_turn is not None:
                 await self.before_turn()
+            await self.read_folders_before(turn)
             if turn.cancel_requested:
                 self._finish(turn, Finished("cancelled"))
                 return
@@ -281,6 +288,7 @@ class Session:
         self.gate.consent.begin(None)
         self.log.record(event)
         turn.finish(event, error)
+        self.read_folders_after(turn)
         self.begin_next()
 
     def begin_next(self) -> None:
@@ -429,17 +437,6 @@ class Session:
         stored = await self._client.dialect.set_session_title(self.id, title, meta)
         self.log.record(e.InfoChanged(title=stored))
 
-    # ── what was written ──────────────────────────────────────────────────────────────────────
-
-    def changes(self, turn: Turn | None = None) -> tuple[Change, ...]:
-        """The files that were written for the agent, in the whole session or in one turn."""
-        return self.gate.changes(None if turn is None else turn.id)
-
-    async def revert(self, turn: Turn | None = None, *, force: bool = False) -> tuple[Change, ...]:
-        """Undo those writes, and return what was undone. Raises RevertConflict, and undoes nothing,
-        if someone else has changed a file since, unless `force`."""
-        return await self.gate.revert(None if turn is None else turn.id, force=force)
-
     # ── the end, and starting again ───────────────────────────────────────────────────────────
 
     async def close(self, *, meta: Meta = None) -> None:
@@ -500,6 +497,7 @@ class Session:
             self._fail(self._turn, error or SessionGone(self.id))
         try:
             await self.gate.close()
+            await self.folders_read()
         finally:
             self.end(reason)
 
@@ -529,6 +527,7 @@ class Session:
             else:
                 self._fail(turn, error)
         await self.gate.close()
+        await self.folders_read()
 
     @property
     def holds_back(self) -> bool:

@@ -20,7 +20,7 @@ MAX_COMPARED = 500_000
 
 _Row: TypeAlias = "tuple[tuple[int, int], _Row | None]"
 # A tag, then where it begins and ends in the old lines and in the new ones.
-_Step: TypeAlias = tuple[str, int, int, int, int]
+Step: TypeAlias = tuple[str, int, int, int, int]
 # Where equal lines begin in the old lines and in the new ones, and how many they are.
 _Block: TypeAlias = tuple[int, int, int]
 
@@ -42,7 +42,7 @@ def unified_diff(
     names = f"--- {old_name}\n+++ {new_name}\n"
     if most is not None and old.count("\n") + new.count("\n") > MAX_COMPARED:
         return f"{names}\\ Not shown: more than {MAX_COMPARED} lines\n"
-    lines = _hunks(_lines(old), _lines(new), MAX_WORK if work is None else work)
+    lines = _hunks(lines_of(old), lines_of(new), MAX_WORK if work is None else work)
     return names + "".join(lines if most is None else _first(lines, most))
 
 
@@ -58,25 +58,41 @@ def _first(lines: Iterable[str], most: int) -> Iterator[str]:
 
 
 def _hunks(old: Sequence[str], new: Sequence[str], work: int) -> Iterator[str]:
+    for steps in hunks(old, new, work):
+        first, last = steps[0], steps[-1]
+        yield f"@@ -{_span(first[1], last[2])} +{_span(first[3], last[4])} @@\n"
+        yield from marked_lines(old, new, steps)
+
+
+def marked_lines(old: Sequence[str], new: Sequence[str], steps: Iterable[Step]) -> Iterator[str]:
+    """The lines of a hunk, each with what becomes of it: kept, removed or added."""
+    for tag, old_from, old_to, new_from, new_to in steps:
+        if tag == "equal":
+            yield from _marked(" ", old[old_from:old_to])
+        else:
+            yield from _marked("-", old[old_from:old_to])
+            yield from _marked("+", new[new_from:new_to])
+
+
+def hunks(old: Sequence[str], new: Sequence[str], work: int) -> Iterator[Sequence[Step]]:
+    """The steps from `old` to `new` in groups, with a few equal lines around each."""
     # Most changes are small: what is equal at both ends need not be matched.
     head = max(_common(old, new) - CONTEXT, 0)
     old, new = old[head:], new[head:]
     tail = max(_common(old[::-1], new[::-1]) - CONTEXT, 0)
     old, new = old[: len(old) - tail], new[: len(new) - tail]
     for steps in _groups(_steps(old, new, work)):
-        first, last = steps[0], steps[-1]
-        yield f"@@ -{_span(first[1], last[2], head)} +{_span(first[3], last[4], head)} @@\n"
-        for tag, old_from, old_to, new_from, new_to in steps:
-            if tag == "equal":
-                yield from _marked(" ", old[old_from:old_to])
-            else:
-                yield from _marked("-", old[old_from:old_to])
-                yield from _marked("+", new[new_from:new_to])
+        yield [(tag, a + head, b + head, c + head, d + head) for tag, a, b, c, d in steps]
 
 
-def _groups(steps: Iterable[_Step]) -> Iterator[Sequence[_Step]]:
+def replacements(old: Sequence[str], new: Sequence[str], work: int) -> list[Step]:
+    """What of `old` is replaced by what of `new`, in order."""
+    return [step for group in hunks(old, new, work) for step in group if step[0] != "equal"]
+
+
+def _groups(steps: Iterable[Step]) -> Iterator[Sequence[Step]]:
     """The steps, in groups with a few equal lines around each; nothing between groups changes."""
-    group: list[_Step] = []
+    group: list[Step] = []
     for step in steps:
         if step[0] != "equal":
             group.append(step)
@@ -93,19 +109,19 @@ def _groups(steps: Iterable[_Step]) -> Iterator[Sequence[_Step]]:
         yield group
 
 
-def _first_lines(step: _Step) -> _Step:
+def _first_lines(step: Step) -> Step:
     tag, old_from, old_to, new_from, _ = step
     length = min(old_to - old_from, CONTEXT)
     return tag, old_from, old_from + length, new_from, new_from + length
 
 
-def _last_lines(step: _Step) -> _Step:
+def _last_lines(step: Step) -> Step:
     tag, old_from, old_to, _, new_to = step
     length = min(old_to - old_from, CONTEXT)
     return tag, old_to - length, old_to, new_to - length, new_to
 
 
-def _steps(old: Sequence[str], new: Sequence[str], work: int) -> Iterator[_Step]:
+def _steps(old: Sequence[str], new: Sequence[str], work: int) -> Iterator[Step]:
     """What is equal and what is not, in turn, from the first line to the last."""
     at_old = at_new = start_old = start_new = 0
     for found_old, found_new, length in (*_blocks(old, new, work), (len(old), len(new), 0)):
@@ -188,10 +204,10 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _span(start: int, stop: int, head: int) -> str:
+def _span(start: int, stop: int) -> str:
     length = stop - start
     # An empty range is named by the line before it.
-    begins = start + head + (1 if length else 0)
+    begins = start + (1 if length else 0)
     return f"{begins}" if length == 1 else f"{begins},{length}"
 
 
@@ -202,6 +218,7 @@ def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
             yield "\n\\ No newline at end of file\n"
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
+    """Each with its line feed."""
     *whole, last = text.split("\n")
     return [line + "\n" for line in whole] + ([last] if last else [])

@@ -114,12 +114,25 @@ class DropQueued(_Command, frozen=True, tag="drop_queued"):
 
 
 class Revert(_Command, frozen=True, tag="revert"):
-    """Undo what was written: in one turn or in all, to some files or to all. The reply has the
-    `paths`."""
+    """Undo what happened: in one turn or in all, to some files or to all. The reply has the
+    `paths`, those `kept` by choice, the `restore`, and whether it `waits` for the turn to end."""
 
     turn_id: str | None = None
     force: bool = False
     paths: list[str] | None = None
+
+
+class Restore(_Command, frozen=True, tag="restore"):
+    """The same with what only snapshots can do: some hunks, a choice for each file that someone
+    changed since, or a turn and all `since`. A command of its own: an owner that does not know it
+    refuses it, and does not undo more than it should."""
+
+    turn_id: str | None = None
+    force: bool = False
+    paths: list[str] | None = None
+    hunks: list[str] | None = None
+    choices: dict[str, Literal["keep", "restore"]] = {}
+    since: bool = False
 
 
 class Rename(_Command, frozen=True, tag="rename"):
@@ -174,6 +187,7 @@ Command: TypeAlias = (
     | EditQueued
     | DropQueued
     | Revert
+    | Restore
     | Rename
     | Close
     | Kill

@@ -33,6 +33,7 @@ from dragoman.host.workspace.changes import Change
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.running.agent_pool import PooledAgent
 from dragoman.hub.running.event_recorder import EventRecorder
+from dragoman.hub.running.restores import Restores
 from dragoman.hub.running.turn_terms import check_terms, kept_terms
 from dragoman.hub.running.written_files import read_written
 from dragoman.hub.stored.stored_sessions import (
@@ -88,6 +89,8 @@ class RunningSession:
         recording.on_much = self._too_much
         session.before_turn = self._on_record
         self.home = home
+        self.restores: Restores | None = None
+        """Undoes what happened in its folders, where there are snapshots of them."""
         for turn in session.queued:
             turn.discard()
             if turn.terms is not None:
@@ -165,8 +168,14 @@ class RunningSession:
     async def detach(self, error: DragomanError) -> None:
         """Stop running it; all that has happened is stored. A turn that still runs ends with the
         error, queued prompts wait for the next owner."""
+        await self.give_up_restores()
         await self.session.detach(error)
         await self.recording.seal()
+
+    async def give_up_restores(self) -> None:
+        """Those that wait for the turn to end."""
+        if self.restores is not None:
+            await self.restores.aclose()
 
     # ── what is asked of it ───────────────────────────────────────────────────────────────────
 
@@ -219,11 +228,8 @@ class RunningSession:
                 return await self._cancel()
             case c.CancelToolCall() | c.CancelTerminal() | c.CancelSubagent():
                 return {"cancelled": await self._stop(command)}
-            case c.Revert(turn_id, force, paths):
-                if turn_id is None or not self.session.gate.changes(turn_id):
-                    await self.recall()
-                undone = await self.session.gate.revert(turn_id, paths=paths, force=force)
-                return {"paths": [str(change.path) for change in undone]}
+            case c.Revert() | c.Restore():
+                return await self._revert(command)
             case c.Rename(title):
                 await self._rename(title)
             case c.SetMode() | c.SetConfig() | c.SetModel():
@@ -231,6 +237,17 @@ class RunningSession:
             case _:
                 await self._settle(command)
         return {}
+
+    async def _revert(self, command: c.Revert | c.Restore) -> c.Reply:
+        turn_id, paths = command.turn_id, command.paths
+        if (restores := self.restores) is not None and restores.has(turn_id):
+            return await restores.revert(command)
+        if isinstance(command, c.Restore) and (command.hunks is not None or command.since):
+            raise Unsupported("restoring without snapshots of the folder")
+        if turn_id is None or not self.session.gate.changes(turn_id):
+            await self.recall()
+        undone = await self.session.gate.revert(turn_id, paths=paths, force=command.force)
+        return {"paths": [str(change.path) for change in undone]}
 
     async def recall(self) -> None:
         """Have the session's `changes` and `revert` know of what it wrote before it was run here.

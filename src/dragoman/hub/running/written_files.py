@@ -29,7 +29,7 @@ Found: TypeAlias = dict[tuple[bool, str], Change]
 """By whether an import tells of it, and the path."""
 MAX_PATH = 4096
 """Characters: no file has a longer name."""
-_TYPES = ("session_opened", "turn_started", "turn_ended", "file_written", "file_reverted")
+TYPES = ("session_opened", "turn_started", "turn_ended", "file_written", "file_reverted")
 
 
 class Written:
@@ -145,7 +145,7 @@ async def read_written(
 ) -> Written:
     """Up to the event of that number, or to the last."""
     written = Written(opened_as)
-    async for stored in events_of_types(store, session_id, _TYPES, until=until):
+    async for stored in events_of_types(store, session_id, TYPES, until=until):
         with suppress(msgspec.DecodeError):  # of another version, or damaged
             written.feed(stored.decode())
     return written

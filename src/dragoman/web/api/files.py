@@ -1,4 +1,4 @@
-"""Endpoints for files: mentions, changes, uploads.
+"""Endpoints for files: mentions, uploads.
 
 Within bounds, whatever the folder holds. No link is followed, so nothing outside is found, and no
 program is run: what a workspace configures is not to be trusted.
@@ -11,22 +11,14 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Literal
 
 from starlette.requests import Request
 
-from dragoman.host.workspace.changes import MAX_CHANGES, Change
-from dragoman.host.workspace.diffs import MAX_WORK
 from dragoman.host.workspace.regular_file import open_regular
-from dragoman.hub.running.written_files import read_written, told_changes
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.shapes.session_shapes import (
-    ChangesQuery,
-    FileChange,
-    FileChanges,
     Files,
     FilesQuery,
     FoundFile,
@@ -34,15 +26,6 @@ from dragoman.web.shapes.session_shapes import (
     UploadQuery,
 )
 
-_LARGEST_TEXT = 1024 * 1024
-_LARGEST_ANSWER = 8 * 1024 * 1024
-"""Characters of all changes in one answer."""
-_ROW = 256
-"""What a file counts for in it, in addition to what is reported of it."""
-_TOO_MUCH = "Not shown: too large for one response\n"
-_OF_ALL_TURNS = "Not shown: too large for one response; request a single turn\n"
-_MOST_WORK = 20_000_000
-"""Pairs of lines that are compared for one answer: seconds."""
 _OCTETS = "application/octet-stream"
 
 
@@ -69,80 +52,6 @@ def _complete(roots: list[str], query: FilesQuery) -> Files:
             files.append(FoundFile(path=f"{prefix}{match.path}", kind=kind))
         complete = complete and search.complete
     return Files(files=files[: query.limit], complete=complete)
-
-
-# ── what was changed ──────────────────────────────────────────────────────────────────────────
-
-
-async def changes(server: Server, session_id: str, query: ChangesQuery) -> FileChanges:
-    record = await server.hub.record(session_id)
-    written = await read_written(server.hub.store, session_id)
-    ours = written.changes(query.turn_id)
-    known = {(change.is_imported, change.path) for change in ours}
-    cwd = (await server.hub.state(session_id)).cwd
-    async with aclosing(server.hub.thread(session_id)) as thread:
-        told = await told_changes(record, thread, cwd, query.turn_id, written)
-    rest = [each for each in told if (each.is_imported, each.path) not in known]
-    too_much = _OF_ALL_TURNS if query.turn_id is None else _TOO_MUCH
-    # An agent chooses how much there is to compare.
-    shown = await asyncio.to_thread(_shapes, ours, rest, record.cwd, too_much)
-    shown.complete = shown.complete and written.complete and len(told) < MAX_CHANGES
-    return shown
-
-
-def _shapes(
-    ours: Sequence[Change], told: Sequence[Change], root: str, too_much: str
-) -> FileChanges:
-    """As many as have room in an answer; the contents and the diff of a file only if they do, else
-    `too_much`."""
-    work = min(MAX_WORK, _MOST_WORK // max(len(ours) + len(told), 1))
-    shapes: list[FileChange] = []
-    room = _LARGEST_ANSWER
-    for change in (*ours, *told):
-        room -= _ROW + len(change.path)
-        if room < 0:
-            return FileChanges(changes=shapes, complete=False)
-        source = "host" if len(shapes) < len(ours) else "agent"
-        shape = _shape(change, source, root, work, room, too_much)
-        room -= _size(shape)
-        shapes.append(shape)
-    return FileChanges(changes=shapes)
-
-
-def _shape(
-    change: Change,
-    source: Literal["host", "agent"],
-    root: str,
-    work: int,
-    room: int,
-    too_much: str,
-) -> FileChange:
-    shape = FileChange(
-        path=str(change.path),  # what was opened is a kind of text that JSON does not know
-        source="imported" if change.is_imported else source,
-        existed=change.existed,
-        diff=too_much,
-    )
-    if change.is_kept and change.size <= min(_LARGEST_TEXT, room):
-        shape.before, shape.after = _text(change.before), _text(change.after)
-    diff = change.diff(root, work=work)
-    if len(diff) + _size(shape) <= room:
-        shape.diff = diff
-    return shape
-
-
-def _size(shape: FileChange) -> int:
-    return len(shape.diff) + len(shape.before or "") + len(shape.after or "")
-
-
-def _text(data: bytes | None) -> str | None:
-    try:
-        return None if data is None else data.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-# ── uploads ───────────────────────────────────────────────────────────────────────────────────
 
 
 async def upload(server: Server, query: UploadQuery, body: bytes, request: Request) -> Upload:

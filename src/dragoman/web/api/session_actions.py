@@ -5,7 +5,6 @@ Each sends a command to the process that runs it.
 
 from __future__ import annotations
 
-import os
 from typing import Literal
 
 import msgspec
@@ -29,8 +28,6 @@ from dragoman.web.shapes.session_shapes import (
     PromptBody,
     Queue,
     QueueBody,
-    RevertBody,
-    Reverted,
     SteerAnswer,
 )
 from dragoman.web.uploads import note_uploads, prompt_content, start_again
@@ -139,16 +136,6 @@ async def _was_asked(server: Server, session_id: str, request_id: str, kind: str
         if wanted in event.body:
             return True
     return False
-
-
-async def revert(server: Server, session_id: str, body: RevertBody) -> Reverted:
-    for path in body.paths or ():
-        if not os.path.isabs(path):
-            raise RequestFailed(
-                400, "invalid", f"expected the absolute path of a file, not {path!r}"
-            )
-    reply = await server.hub.send(session_id, c.Revert(body.turn_id, body.force, body.paths))
-    return Reverted(paths=reply["paths"], delayed=reply.get("delayed"))
 
 
 async def list_queue(server: Server, session_id: str) -> Queue:

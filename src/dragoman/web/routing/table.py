@@ -10,6 +10,7 @@ from dragoman.web.api import (
     chat,
     events,
     files,
+    folders,
     frames,
     health,
     hosts,
@@ -202,11 +203,19 @@ _STEERING = (
     Route(
         method="POST",
         path=f"{_SESSION}/revert",
-        handler=session_actions.revert,
-        summary="Revert what was written",
+        handler=folders.revert,
+        summary="Revert what happened in the folders",
         body=session_shapes.RevertBody,
         body_optional=True,
-        answer=session_shapes.Reverted,
+        answer=session_shapes.RevertAnswer,
+    ),
+    Route(
+        method="POST",
+        path=f"{_SESSION}/rewind",
+        handler=folders.rewind,
+        summary="Go back to before a turn",
+        body=session_shapes.RewindBody,
+        answer=session_shapes.RewindAnswer,
     ),
 )
 
@@ -267,7 +276,7 @@ _FILES = (
     Route(
         method="GET",
         path=f"{_SESSION}/changes",
-        handler=files.changes,
+        handler=folders.changes,
         summary="Changed files, as diffs",
         query=session_shapes.ChangesQuery,
         answer=session_shapes.FileChanges,

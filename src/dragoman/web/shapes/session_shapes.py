@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities
+from dragoman.host.snapshots.folder_changes import FolderProblem
+from dragoman.host.snapshots.line_history import Hunk
 from dragoman.session.events import Continuity, Event
 from dragoman.session.facts import (
+    Author,
     BackgroundWork,
     Command,
     ConfigOption,
     ContextUsage,
+    FileStatus,
+    LeftOut,
     Modes,
     Offer,
     SteerOutcome,
@@ -276,19 +281,55 @@ class ElicitationBody(Shape):
     content: dict[str, Any] | None = None
 
 
+Choices: TypeAlias = dict[str, Literal["keep", "restore"]]
+"""For each file that someone changed since: leave it as it is, or put the earlier content back."""
+
+
 class RevertBody(Shape, forbid_unknown_fields=True):
-    """What to revert: one turn or all, these `paths` or all; `force` also reverts files that
-    someone else has changed since. Unknown fields are refused: a typo must not revert
-    everything."""
+    """What to revert: one turn (or restore) or all, these `paths` or `hunks` or all. `choices` says
+    what becomes of files that someone else has changed since; `force` reverts all of them. Unknown
+    fields are refused: a typo must not revert everything."""
 
     turn_id: str | None = None
     force: bool = False
     paths: list[str] | None = None
+    hunks: list[str] | None = None
+    choices: Choices = msgspec.field(default_factory=dict[str, Literal["keep", "restore"]])
 
 
-class Reverted(Shape, omit_defaults=True):
+class RevertAnswer(Shape, omit_defaults=True):
+    """What was put back, and what was `kept` by choice; `restoreId` undoes it. With `waits`, it is
+    going to happen when the turn has ended."""
+
     paths: list[str]
+    kept: list[str] | None = None
+    restore_id: str | None = None
+    waits: bool = False
     delayed: str | None = None
+
+
+class RewindBody(Shape, forbid_unknown_fields=True):
+    """Back to before this turn: the files, the conversation or both. A new conversation starts with
+    a `summary` of what came before if asked."""
+
+    turn_id: str
+    files: bool = True
+    conversation: bool = True
+    summary: bool = False
+    force: bool = False
+    choices: Choices = msgspec.field(default_factory=dict[str, Literal["keep", "restore"]])
+
+
+class RewindAnswer(Shape):
+    """The session to continue with: the `same`, or another one that was `reset`. `prompt` is what
+    the turn was asked."""
+
+    session: str
+    continuity: Literal["same", "reset"]
+    paths: list[str]
+    kept: list[str]
+    restore_id: str | None
+    prompt: str
 
 
 class Queue(Shape, omit_defaults=True):
@@ -388,23 +429,45 @@ class ChangesQuery(Shape):
 
 
 class FileChange(Shape):
-    """A file before and after. What the `host` wrote is certain and can be reverted; what an
-    `agent` wrote by itself is as it reported; what is `imported` comes from a file, and may never
-    have happened. Contents that are too large are left out."""
+    """A file before and after, and who changed it: the `host` for the agent, the `agent` itself, an
+    `other` between turns, someone `unknown` during one, or a `restore` of ours. Without snapshots,
+    what an `agent` wrote by itself is as it reported. What is `imported` comes from a file, and may
+    never have happened. Contents that are too large are left out. `source` is the one of `by` that
+    matters most, `protected` the reason to look twice; `revertible` if it can be undone."""
 
     path: str
-    source: Literal["host", "agent", "imported"]
+    source: Author
     existed: bool
     diff: str
     before: str | None = None
     after: str | None = None
+    status: FileStatus = "modified"
+    old_path: str | None = None
+    by: list[Author] = msgspec.field(default_factory=list[Author])
+    turns: list[str] = msgspec.field(default_factory=list[str])
+    protected: str | None = None
+    old_mode: str | None = None
+    new_mode: str | None = None
+    binary: bool = False
+    added: int = 0
+    removed: int = 0
+    old_size: int = 0
+    new_size: int = 0
+    revertible: bool = False
+    hunks: list[Hunk] = msgspec.field(default_factory=list[Hunk])
 
 
 class FileChanges(Shape):
-    """Not `complete` if files were left out for lack of space."""
+    """Not `complete` if files were left out for lack of space, not `tracked` without snapshots.
+    `live`: a turn is running. `problems` say which folders are not watched, and why; `leftOut`,
+    which files are not kept."""
 
     changes: list[FileChange]
     complete: bool = True
+    tracked: bool = False
+    live: bool = False
+    problems: list[FolderProblem] = msgspec.field(default_factory=list[FolderProblem])
+    left_out: list[LeftOut] = msgspec.field(default_factory=list[LeftOut])
 
 
 class FramesQuery(Shape):

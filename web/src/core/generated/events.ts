@@ -2,8 +2,9 @@
 
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
-  BackgroundWork, Command, ConfigOption, Cost, Decision, Mode, PermissionOffer, PermissionOption,
-  PlanStep, SteerOutcome, SteerStage, SteerWay, SubagentState, TokenUsage, TurnTerms,
+  BackgroundWork, Command, ConfigOption, Cost, Decision, FileSummary, Mode, Moment, PermissionOffer,
+  PermissionOption, PlanStep, RootSnapshot, SteerOutcome, SteerStage, SteerWay, SubagentState,
+  TokenUsage, TurnTerms,
 } from './facts'
 
 export interface Recorded {
@@ -308,6 +309,17 @@ export interface FileReverted extends Recorded {
   type: 'file_reverted'
   path: string
   turnId?: string | null
+  restoreId?: string | null
+}
+
+export interface WorkspaceSnapshot extends Recorded {
+  type: 'workspace_snapshot'
+  moment: Moment
+  stepId: string
+  roots: RootSnapshot[]
+  files?: FileSummary[]
+  fileCount?: number
+  doubt?: string
 }
 
 export interface PromptQueued extends Recorded {
@@ -343,7 +355,8 @@ export type Event =
   | CompactionSummary | SubagentUpdated | SubagentEvent | PeerMessageUpdated | PeerMessageChunk
   | ActivityChanged | UnknownUpdate | PermissionRequested | PermissionSettled | AccessDecided
   | ElicitationRequested | ElicitationSettled | TerminalStarted | TerminalOutput | TerminalExited
-  | TerminalReleased | FileWritten | FileReverted | PromptQueued | PromptUnqueued | Steered
+  | TerminalReleased | FileWritten | FileReverted | WorkspaceSnapshot | PromptQueued
+  | PromptUnqueued | Steered
 
 export const FROM_AGENT: ReadonlySet<string> = new Set([
   'agent_message', 'agent_thought', 'commands', 'compaction', 'compaction_summary', 'config',

@@ -159,6 +159,30 @@ export interface Decision extends Fact {
   by?: Decider | null
 }
 
+export interface LeftOut {
+  path: string
+  size?: number
+  reason?: string
+}
+
+export interface RootSnapshot {
+  root: string
+  tree?: string | null
+  problem?: string
+  leftOut?: LeftOut[]
+  leftOutCount?: number
+  emptyFolders?: string[]
+}
+
+export interface FileSummary {
+  path: string
+  status: FileStatus
+  oldPath?: string | null
+  added?: number
+  removed?: number
+  by?: Author[]
+}
+
 export type Decider = 'person' | 'rule' | 'default' | 'nobody' | 'cancel' | 'offer' | 'host'
 
 export type SteerStage = 'waiting' | 'sent'
@@ -166,3 +190,9 @@ export type SteerStage = 'waiting' | 'sent'
 export type SteerOutcome = 'delivered' | 'queued' | 'started' | 'refused' | 'unsure'
 
 export type SteerWay = 'steering' | 'run' | 'pull' | 'prompt' | 'queue'
+
+export type Author = 'host' | 'agent' | 'other' | 'unknown' | 'restore' | 'imported'
+
+export type FileStatus = 'added' | 'deleted' | 'modified' | 'renamed'
+
+export type Moment = 'turn_start' | 'turn_end' | 'restore_start' | 'restore_end'

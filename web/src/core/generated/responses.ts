@@ -1,7 +1,7 @@
 // Generated from src/dragoman/web/shapes by `make gen`: do not edit.
 
 import type { Json } from './content'
-import type { SteerOutcome, SteerWay } from './facts'
+import type { Author, FileStatus, LeftOut, SteerOutcome, SteerWay } from './facts'
 import type { Ending } from './state'
 
 export interface OwnerShape {
@@ -207,18 +207,69 @@ export interface FoundFile {
   kind: 'file' | 'folder'
 }
 
+export interface Hunk {
+  id: string
+  oldStart: number
+  oldLines: number
+  newStart: number
+  newLines: number
+  lines: string[]
+  by?: Author[]
+  turns?: string[]
+}
+
+export interface FolderProblem {
+  root: string
+  reason: string
+}
+
 export interface FileChange {
   path: string
-  source: 'host' | 'agent' | 'imported'
+  source: Author
   existed: boolean
   diff: string
   before: string | null
   after: string | null
+  status: FileStatus
+  oldPath: string | null
+  by: Author[]
+  turns: string[]
+  protected: string | null
+  oldMode: string | null
+  newMode: string | null
+  binary: boolean
+  added: number
+  removed: number
+  oldSize: number
+  newSize: number
+  revertible: boolean
+  hunks: Hunk[]
 }
 
 export interface FileChanges {
   changes: FileChange[]
   complete: boolean
+  tracked: boolean
+  live: boolean
+  problems: FolderProblem[]
+  leftOut: LeftOut[]
+}
+
+export interface RevertAnswer {
+  paths: string[]
+  kept?: string[] | null
+  restoreId?: string | null
+  waits?: boolean
+  delayed?: string | null
+}
+
+export interface RewindAnswer {
+  session: string
+  continuity: 'same' | 'reset'
+  paths: string[]
+  kept: string[]
+  restoreId: string | null
+  prompt: string
 }
 
 export interface FrameShape {

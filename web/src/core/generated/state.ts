@@ -5,7 +5,7 @@ import type {
   BackgroundWork, Command, ConfigOption, ContextUsage, Modes, PermissionOffer, PermissionOption,
   PlanStep, SteerOutcome, SteerStage, SubagentState, TokenUsage, TurnTerms,
 } from './facts'
-import type { Continuity } from './events'
+import type { Continuity, WorkspaceSnapshot } from './events'
 
 export interface Entry {
   seq: number
@@ -203,6 +203,7 @@ export interface SessionState {
   queue: QueuedPrompt[]
   activity: string
   background: BackgroundWork[]
+  snapshot: WorkspaceSnapshot | null
   lastSeq: number
   size: number
   printed: number
@@ -304,8 +305,8 @@ export const newSessionState = (): SessionState => ({
   sessionId: '', agent: '', cwd: '', additionalDirectories: [], continuity: 'new', fence: null,
   open: false, title: null, updatedAt: null, entries: [], entriesBefore: 0, turns: [], modes: null,
   configOptions: [], commands: [], usage: null, terminals: {}, pending: {}, subagents: {},
-  queue: [], activity: 'idle', background: [], lastSeq: 0, size: 0, printed: 0, subagentsSize: 0,
-  places: {},
+  queue: [], activity: 'idle', background: [], snapshot: null, lastSeq: 0, size: 0, printed: 0,
+  subagentsSize: 0, places: {},
 })
 
 export const NEW_ENTRIES = {

@@ -19,6 +19,7 @@ from dragoman.cli.render.style import BOLD
 from dragoman.cli.render.terminal_view import painted_diff
 from dragoman.cli.streams import terminal_width
 from dragoman.client.sessions.config_options import option_of
+from dragoman.host.snapshots.folder_changes import ChangedFile
 from dragoman.host.workspace.changes import Change
 from dragoman.safe_text import columns, reveal, sanitise, single_line
 from dragoman.session.content import TerminalItem, Text
@@ -203,16 +204,18 @@ def _outputs(state: SessionState) -> Iterator[tuple[str, str]]:
 
 async def _changes(talk: Conversation, text: str) -> None:
     await talk.live.recall()
-    changes, told = talk.session.changes(), await talk.live.told()
-    if not changes and not told:
+    found, told = await talk.session.changes(), await talk.live.told()
+    if not found.files and not told:
         talk.say("nothing was written")
-    _show_changes(talk, changes)
+    _show_changes(talk, found.files)
+    for each in found.problems:
+        talk.say(f"not watched: {each.reason}")
     if told:
         talk.say("imported: as reported by the imported file; it cannot be reverted")
         _show_changes(talk, told)
 
 
-def _show_changes(talk: Conversation, changes: Sequence[Change]) -> None:
+def _show_changes(talk: Conversation, changes: Sequence[Change | ChangedFile]) -> None:
     for change in changes:
         lines = change.diff(talk.session.cwd).removesuffix("\n").split("\n")
         for line in painted_diff(lines, talk.style, _DIFF_LINES):
@@ -224,7 +227,7 @@ async def _revert(talk: Conversation, text: str) -> None:
         raise ValueError("expected nothing, or force")
     await talk.live.recall()
     # The session's events report what was reverted.
-    if not await talk.session.revert(force=text == "force"):
+    if not (await talk.session.revert(force=text == "force")).paths:
         talk.say("nothing to revert")
 
 

@@ -67,24 +67,80 @@ def _add_looking(actions: Actions) -> None:
 
 
 def _add_changes(actions: Actions) -> None:
-    changes = actions.add("changes", "show the files a session changed, as diffs", module="show")
+    changes = actions.add(
+        "changes",
+        "show what happened in a session's folders, as diffs",
+        "  dragoman sessions changes fix                    all of it\n"
+        "  dragoman sessions changes fix --turn -1          the last turn",
+        module="undo",
+    )
     _add_session(changes)
+    _add_turn(changes, "only this turn: its number, from 1 or from the end as -1, or its id")
     add_settings_option(changes.add_argument)
     add_json_option(changes.add_argument)
+    _add_revert(actions)
+    _add_rewind(actions)
+
+
+def _add_revert(actions: Actions) -> None:
     revert = actions.add(
         "revert",
-        "revert the files that Dragoman wrote for a session, and print their paths",
-        "  dragoman sessions revert fix                     all files\n"
-        "  dragoman sessions revert fix src/app.py          one file\n\n"
-        "If any of the files has changed since, nothing is reverted, unless you add\n--force.",
-        module="show",
+        "undo what happened in a session's folders, and print the paths",
+        "  dragoman sessions revert fix                     everything\n"
+        "  dragoman sessions revert fix src/app.py          one file\n"
+        "  dragoman sessions revert fix --turn -1           what the last turn did\n"
+        "  dragoman sessions revert fix --turn restore-1f3a undo a revert\n\n"
+        "What someone else changed since stays. If it cannot be separated, nothing is\n"
+        "reverted, unless you choose with --keep or --force.",
+        module="undo",
     )
     _add_session(revert)
     revert.add_argument("path", metavar="PATH", nargs="*", help="only these files (default: all)")
+    _add_turn(revert, "only this turn: its number or id; or the id of a revert to undo")
     revert.add_argument(
+        "--hunk",
+        metavar="ID",
+        action="append",
+        help="only this hunk, as `sessions changes --json` names it; may be repeated",
+    )
+    _add_choices(revert)
+
+
+def _add_rewind(actions: Actions) -> None:
+    rewind = actions.add(
+        "rewind",
+        "go back to before a turn, and print the session to continue with",
+        "  dragoman sessions rewind fix -1                  before the last prompt\n"
+        "  dragoman sessions rewind fix 3 --summary         and tell the agent what was said\n\n"
+        "The files become what they were, without what someone else changed since. The\n"
+        "conversation starts again in a new session: agents cannot forget a part of one.",
+        module="undo",
+    )
+    _add_session(rewind)
+    rewind.add_argument("turn", metavar="TURN", help="the turn: its number, or its id")
+    rewind.add_argument("--no-files", action="store_true", help="leave the files as they are")
+    rewind.add_argument("--no-conversation", action="store_true", help="only the files")
+    rewind.add_argument(
+        "--summary", action="store_true", help="tell the agent in brief what was said before"
+    )
+    _add_choices(rewind)
+
+
+def _add_turn(parser: argparse.ArgumentParser, words: str) -> None:
+    parser.add_argument("--turn", metavar="TURN", help=words)
+
+
+def _add_choices(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--keep",
+        metavar="PATH",
+        action="append",
+        help="leave this file as it is if it has changed since; may be repeated",
+    )
+    parser.add_argument(
         "--force", action="store_true", help="also revert files that have changed since"
     )
-    add_settings_option(revert.add_argument)
+    add_settings_option(parser.add_argument)
 
 
 def _add_files(actions: Actions) -> None:

@@ -1,0 +1,299 @@
+"""Has the folders of a session read before and after each turn, and what turns did undone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal
+
+from dragoman.data_directory import data_directory
+from dragoman.errors import Unsupported
+from dragoman.host.gate import Gate
+from dragoman.host.workspace.changes import Change
+from dragoman.session import events as e
+from dragoman.session.facts import RootSnapshot
+from dragoman.session.state import SessionState, ToolCall
+
+if TYPE_CHECKING:
+    from dragoman.client.sessions.session import Session
+    from dragoman.client.sessions.turn import Turn
+    from dragoman.host.snapshots.folder_changes import FolderChanges
+    from dragoman.host.snapshots.snapshots import Reverted, Snapshots, TurnMark
+    from dragoman.host.snapshots.timeline import Step, Timeline
+
+_HARMLESS = frozenset(("read", "search", "think", "fetch", "switch_mode"))
+_SHARED = "another session worked in the same folder"
+_CUT = "the process that ran the turn ended before the folder was read again"
+_NOTHING_DONE = "the agent reported nothing that could have done it"
+_END_SECONDS = 20.0
+"""How long the end of a session waits for the folder to be read."""
+
+
+class FolderTracker:
+    """The snapshots of one session, kept under `key`; `timeline` has those from before."""
+
+    def __init__(
+        self, session: Session, snapshots: Snapshots, key: str, timeline: Timeline | None = None
+    ) -> None:
+        from dragoman.host.snapshots.timeline import Timeline
+
+        self.snapshots = snapshots
+        self.key = key
+        self.timeline = timeline or Timeline()
+        self._session = session
+        self._mark: TurnMark | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._restoring = asyncio.Lock()
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        return self._session.gate.workspace.roots
+
+    def record(self, event: e.WorkspaceSnapshot | e.FileReverted) -> None:
+        self.timeline.feed(event)
+        self._session.log.record(event)
+
+    def prepare(self) -> None:
+        """Read the folders for the first time, or after a process that ended in a turn, without
+        anyone waiting for it."""
+        steps = self.timeline.steps
+        if steps and steps[-1].end is None and steps[-1].kind == "turn":
+            self._ending = asyncio.create_task(self._end_cut(steps[-1]))
+        else:
+            self._ending = asyncio.create_task(self._warm_up())
+
+    async def _warm_up(self) -> None:
+        await self.snapshots.take(self.roots, None)
+
+    async def _end_cut(self, step: Step) -> None:
+        found = await self.snapshots.take(self.roots, self.key)
+        await self._record_end(step, found, _CUT)
+
+    # ── around a turn ─────────────────────────────────────────────────────────────────────────
+
+    async def before(self, turn: Turn) -> None:
+        """The prompt waits for this: what the agent writes must come after it."""
+        await self.settled()
+        async with self._restoring:
+            with suppress(OSError):
+                self._mark = self.snapshots.begin_turn(self.key, self.roots)
+            found = await self.snapshots.take(self.roots, self.key)
+            self.record(e.WorkspaceSnapshot("turn_start", turn.id, found))
+
+    def after(self, turn: Turn) -> None:
+        """Nobody waits for this but the next turn, and the end of the session."""
+        step = self.timeline.step(turn.id)
+        if step is not None and step.end is None:
+            # Not one of the session's tasks: those are cancelled when it ends.
+            self._ending = asyncio.create_task(self._end(turn.id, step))
+
+    async def _end(self, turn_id: str, step: Step) -> None:
+        mark, self._mark = self._mark, None
+        found = await self.snapshots.take(self.roots, self.key)
+        await self._record_end(step, found, self._doubt(turn_id, mark))
+
+    async def _record_end(self, step: Step, found: list[RootSnapshot], doubt: str) -> None:
+        step.end, step.doubt = found, doubt
+        files, count = await self.snapshots.summary(step, self.written)
+        self.record(e.WorkspaceSnapshot("turn_end", step.id, found, files, count, doubt=doubt))
+
+    def _doubt(self, turn_id: str, mark: TurnMark | None) -> str:
+        """Why it is not certain that the agent did it."""
+        is_shared = False
+        with suppress(OSError):
+            is_shared = mark is not None and mark.end()
+        if is_shared:
+            return _SHARED
+        return "" if _acted(self._session.state, turn_id) else _NOTHING_DONE
+
+    async def settled(self) -> None:
+        """Until what has ended is on record; not for long."""
+        if self._ending is not None:
+            await asyncio.wait([self._ending], timeout=_END_SECONDS)
+
+    # ── what happened, and the way back ───────────────────────────────────────────────────────
+
+    def written(self, turn_id: str) -> Sequence[Change]:
+        return written_by(self._session.gate, turn_id)
+
+    def _steps(self, step_id: str | None) -> list[Step]:
+        """Raises KeyError for one that is unknown."""
+        if step_id is None:
+            return self.timeline.steps
+        step = self.timeline.step(step_id)
+        if step is None:
+            raise KeyError(step_id)
+        return [step]
+
+    async def changes(self, step_id: str | None) -> FolderChanges:
+        """Of one turn or restore, or of all. Raises KeyError for one without snapshots."""
+        await self.settled()
+        steps = self._steps(step_id)
+        last: list[RootSnapshot] = []
+        if steps and steps[-1].end is None:
+            last = await self.snapshots.take(self.roots, None)
+        return await self.snapshots.changes(steps, self.written, last)
+
+    async def revert(
+        self,
+        step_id: str | None,
+        *,
+        paths: Collection[str] | None = None,
+        hunks: Collection[str] | None = None,
+        force: bool = False,
+        choices: Mapping[str, Literal["keep", "restore"]] | None = None,
+        restore_id: str | None = None,
+        since: bool = False,
+    ) -> Reverted:
+        """Once no turn runs. With `since`, that step and all after it. Raises KeyError,
+        RevertConflict."""
+        from dragoman.host.snapshots.snapshots import Undo
+        from dragoman.host.snapshots.undo_plan import Choices
+
+        while (turn := self._session.running) is not None:
+            await turn.settled_within(3600.0)
+        await self.settled()
+        async with self._restoring:
+            steps = self._steps(step_id)
+            if since and step_id is not None:
+                steps = self.timeline.since(step_id)
+            elif step_id is None and hunks is None:
+                steps = [each for each in steps if each.kind == "turn"]
+            undo = Undo(
+                steps=list(steps),
+                paths=None if paths is None else _real(paths),
+                hunks=hunks,
+                choices=Choices(choices or {}, force),
+                turn_id=step_id,
+            )
+            done = await self.snapshots.restore(
+                undo,
+                self.written,
+                restore_id=restore_id or new_restore_id(),
+                session_id=self.key,
+                record=self.record,
+            )
+        self._tell(done)
+        return done
+
+    def _tell(self, done: Reverted) -> None:
+        for path in done.paths:
+            self._session.log.record(e.Notice(f"{path} was put back", source="client"))
+
+    def close(self) -> None:
+        if self._mark is not None:
+            with suppress(OSError):
+                self._mark.end()
+
+
+def _real(paths: Collection[str]) -> list[str]:
+    """Where they are; the last part may be a link, which is a file like any other."""
+    split = (os.path.split(os.path.abspath(path)) for path in paths)
+    return [os.path.join(os.path.realpath(folder), name) for folder, name in split]
+
+
+def new_restore_id() -> str:
+    return f"restore-{os.urandom(8).hex()}"
+
+
+def written_by(gate: Gate, turn_id: str) -> Sequence[Change]:
+    try:
+        return gate.changes(turn_id)
+    except Unsupported:
+        return ()
+
+
+def _acted(state: SessionState, turn_id: str) -> bool:
+    """Whether the agent reported anything in this turn that can change a file."""
+    if state.subagents or state.terminals:
+        return True
+    return any(
+        isinstance(entry, ToolCall) and entry.turn_id == turn_id and entry.kind not in _HARMLESS
+        for entry in reversed(state.entries)
+    )
+
+
+class FolderWork:
+    """What a session knows of its folders."""
+
+    if TYPE_CHECKING:  # not a part of the public interface
+        gate: Gate
+        tracker: FolderTracker | None
+
+    def track_changes(self) -> None:
+        """From now on, have git keep what is in the session's folders before and after each turn,
+        in Dragoman's data directory, until the session is closed. Raises Unsupported for an agent
+        whose files are not on this machine."""
+        from dragoman.host.snapshots.snapshots import Snapshots
+
+        session: Session = self  # pyright: ignore
+        if not session.files_are_here:
+            raise Unsupported("tracking changes of an agent on another machine")
+        if self.tracker is None:
+            directory = data_directory()
+            kept = Snapshots(directory / "snapshots", closed=[str(directory)])
+            self.tracker = FolderTracker(session, kept, f"library-{session.id}")
+
+    async def read_folders_before(self, turn: Turn) -> None:
+        """Called before its prompt is sent."""
+        if self.tracker is not None and not turn.cancel_requested:
+            await self.tracker.before(turn)
+
+    def read_folders_after(self, turn: Turn) -> None:
+        """Called when it has ended."""
+        if self.tracker is not None:
+            self.tracker.after(turn)
+
+    async def folders_read(self) -> None:
+        """Called at the end of the session."""
+        if self.tracker is not None:
+            await self.tracker.settled()
+
+    def written(self, turn: Turn | None = None) -> tuple[Change, ...]:
+        """The files that Dragoman wrote for the agent, in the whole session or in one turn."""
+        return self.gate.changes(None if turn is None else turn.id)
+
+    async def changes(self, turn: Turn | str | None = None) -> FolderChanges:
+        """What happened in the session's folders, in all of it or in one turn, and who did it; a
+        restore is named by its id. Without `track_changes`, what Dragoman wrote for the agent.
+        Raises KeyError for a turn that is unknown, Unsupported where nothing is known."""
+        turn_id = _id_of(turn)
+        if self.tracker is not None:
+            return await self.tracker.changes(turn_id)
+        from dragoman.host.snapshots.folder_changes import known_changes
+
+        return known_changes([("host", each) for each in self.gate.changes(turn_id)])
+
+    async def revert(
+        self,
+        turn: Turn | str | None = None,
+        *,
+        paths: Collection[str] | None = None,
+        hunks: Collection[str] | None = None,
+        force: bool = False,
+        choices: Mapping[str, Literal["keep", "restore"]] | None = None,
+    ) -> Reverted:
+        """Undo what happened: all of it, or what one turn did, to some files, or hunks of them.
+        Waits for the end of a turn that runs. A restore is undone by its id.
+
+        What someone changed since stays: if it cannot be separated, RevertConflict is raised, and
+        nothing is undone, unless `choices` says for each file whether to `keep` it as it is or to
+        `restore` what it was; `force` restores all. Raises KeyError for a turn that is unknown.
+        """
+        turn_id = _id_of(turn)
+        if self.tracker is not None:
+            return await self.tracker.revert(
+                turn_id, paths=paths, hunks=hunks, force=force, choices=choices
+            )
+        from dragoman.host.snapshots.snapshots import Reverted
+
+        if hunks is not None:
+            raise Unsupported("reverting hunks without snapshots: call track_changes first")
+        undone = await self.gate.revert(turn_id, paths=paths, force=force)
+        return Reverted(paths=[str(change.path) for change in undone])
+
+
+def _id_of(turn: Turn | str | None) -> str | None:
+    return turn if turn is None or isinstance(turn, str) else turn.id

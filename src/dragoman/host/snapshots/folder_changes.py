@@ -1,0 +1,407 @@
+"""What changed in a session's folders, file by file, and who did it.
+
+Made of the snapshots of its turns, joined with what Dragoman wrote for the agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from dragoman.host.rules.protected import protection
+from dragoman.host.snapshots.git_output import FOLDER, Blob, TreeChange
+from dragoman.host.snapshots.line_history import (
+    Compared,
+    Hunk,
+    Label,
+    Version,
+    authors,
+    compared,
+    turns,
+)
+from dragoman.host.snapshots.shadow import Shadow, shown
+from dragoman.host.snapshots.timeline import FolderMoment, Step, moments
+from dragoman.host.workspace.changes import MAX_CHANGES, Change
+from dragoman.host.workspace.diffs import MAX_WORK
+from dragoman.session.facts import Author, FileStatus, LeftOut, RootSnapshot
+
+LARGEST_TEXT = 1 << 20
+"""Bytes of a file that is compared line by line."""
+_MOST_TEXT = 64 << 20
+_MOST_WORK = 20_000_000
+"""Pairs of lines that are compared for one answer: seconds."""
+_WEIGHT: tuple[Author, ...] = ("imported", "unknown", "agent", "host", "other", "restore")
+
+Written = Callable[[str], Sequence[Change]]
+"""What Dragoman wrote in a turn."""
+
+
+class ChangedFile(msgspec.Struct, kw_only=True, rename="camel"):
+    """A file before and after. Its texts and hunks are missing if it is binary or too large; the
+    modes are git's, `040000` for an empty folder."""
+
+    path: str
+    status: FileStatus
+    old_path: str | None = None
+    by: list[Author] = []
+    turns: list[str] = []
+    protected: str | None = None
+    old_mode: str | None = None
+    new_mode: str | None = None
+    binary: bool = False
+    added: int = 0
+    removed: int = 0
+    old_size: int = 0
+    new_size: int = 0
+    before: str | None = None
+    after: str | None = None
+    hunks: list[Hunk] = []
+
+    @property
+    def source(self) -> Author:
+        """The one of `by` that matters most."""
+        for each in _WEIGHT:
+            if each in self.by:
+                return each
+        return "unknown"
+
+    @property
+    def existed(self) -> bool:
+        return self.status != "added"
+
+    def diff(self, root: str = "") -> str:
+        """A unified diff, with names relative to `root` if they are beneath it."""
+        above = root.rstrip("/") + "/"
+        old, new = (_name(each, above) for each in (self.old_path or self.path, self.path))
+        old = "/dev/null" if self.status == "added" else f"a/{old}"
+        new = "/dev/null" if self.status == "deleted" else f"b/{new}"
+        lines: list[str] = []
+        if self.old_path is not None:
+            lines += [f"rename from {_name(self.old_path, above)}", f"rename to {new[2:]}"]
+        if None not in (self.old_mode, self.new_mode) and self.old_mode != self.new_mode:
+            lines += [f"old mode {self.old_mode}", f"new mode {self.new_mode}"]
+        if FOLDER in (self.old_mode, self.new_mode):
+            lines.append(f"{'New' if self.status == 'added' else 'Deleted'} folder")
+        elif self.binary:
+            lines.append(f"Binary files {old} and {new} differ")
+        elif self.hunks:
+            lines += [f"--- {old}", f"+++ {new}"]
+            lines += [line for hunk in self.hunks for line in (_head(hunk), *hunk.lines)]
+        return "".join(f"{line}\n" for line in lines)
+
+
+class FolderProblem(msgspec.Struct, kw_only=True, rename="camel"):
+    """Why a folder is not watched."""
+
+    root: str
+    reason: str
+
+
+class FolderChanges(msgspec.Struct, kw_only=True, rename="camel"):
+    """Not `complete` if files were left out for lack of room; not `tracked` where there are no
+    snapshots, so that only what passed through Dragoman is known. `live`: a turn is running."""
+
+    files: list[ChangedFile] = []
+    complete: bool = True
+    tracked: bool = True
+    live: bool = False
+    problems: list[FolderProblem] = []
+    left_out: list[LeftOut] = []
+
+
+class Difference(msgspec.Struct):
+    """A file that differs, what a person is shown of it, and what a restore works on."""
+
+    shadow: Shadow
+    change: TreeChange
+    file: ChangedFile
+    compared: Compared | None = None
+
+
+async def differences(
+    shadow: Shadow,
+    steps: Sequence[Step],
+    written: Written,
+    *,
+    last: RootSnapshot | None = None,
+    most: int = MAX_CHANGES,
+) -> tuple[list[Difference], int]:
+    """From the first snapshot of these steps to the last, and how many there are. Raises
+    GitFailed."""
+    chain = moments(list(steps), shadow.root, last)
+    if len(chain) < 2:
+        return [], 0
+    first, final = chain[0].snapshot, chain[-1].snapshot
+    changes = await tree_changes(shadow, first.tree or "", final.tree or "")
+    history = await _history(shadow, chain) if changes else []
+    reader = _Reader(shadow, history, written)
+    found = await reader.read(changes[:most])
+    folders = await _folders(shadow, chain)
+    return found + folders, len(changes) + len(folders)
+
+
+async def _history(
+    shadow: Shadow, chain: Sequence[FolderMoment]
+) -> list[tuple[Label, dict[bytes, TreeChange]]]:
+    """What each moment changed, by name."""
+    found: list[tuple[Label, dict[bytes, TreeChange]]] = []
+    for before, after in pairwise(chain):
+        trees = before.snapshot.tree or "", after.snapshot.tree or ""
+        changes = await shadow.compare(*trees, moves=False)
+        found.append((after.label, {each.path: each for each in changes}))
+    return found
+
+
+class _Reader:
+    """Makes differences of what git says differs."""
+
+    def __init__(
+        self,
+        shadow: Shadow,
+        history: Sequence[tuple[Label, Mapping[bytes, TreeChange]]],
+        written: Written,
+    ) -> None:
+        self._shadow = shadow
+        self._history = history
+        self._written = written
+        self._writes: dict[str, dict[str, Change]] = {}
+
+    async def read(self, changes: Sequence[TreeChange]) -> list[Difference]:
+        chains = [self._chain(change) for change in changes]
+        blobs = [blob for chain in chains for _, blob in chain if blob is not None]
+        sizes = await self._shadow.sizes([blob.id for blob in blobs])
+        texts = await self._shadow.contents(_fitting([blob.id for blob in blobs], sizes))
+        work = min(MAX_WORK, _MOST_WORK // max(len(changes), 1))
+
+        def differences() -> list[Difference]:
+            return [
+                self._difference(change, chain, texts, sizes, work)
+                for change, chain in zip(changes, chains, strict=True)
+            ]
+
+        return await asyncio.to_thread(differences)
+
+    def _chain(self, change: TreeChange) -> list[tuple[Label, Blob | None]]:
+        """The file's versions, the oldest first, under whatever name."""
+        name, chain = change.path, list[tuple[Label, Blob | None]]()
+        for label, changed in reversed(self._history):
+            if (step := changed.get(name)) is None:
+                continue
+            chain.append((label, step.after))
+            moved_from = change.old_path
+            if step.before is None and moved_from is not None and moved_from in changed:
+                name = moved_from
+        return [(Label("other"), change.before), *reversed(chain)]
+
+    def _difference(
+        self,
+        change: TreeChange,
+        chain: Sequence[tuple[Label, Blob | None]],
+        contents: Mapping[str, bytes],
+        sizes: Mapping[str, int],
+        work: int,
+    ) -> Difference:
+        shadow = self._shadow
+        path = shown(shadow.path_of(change.path))
+        file = ChangedFile(
+            path=path,
+            status=change.status,
+            old_path=None if change.old_path is None else shown(shadow.path_of(change.old_path)),
+            protected=protection(path),
+            old_mode=None if change.before is None else change.before.mode,
+            new_mode=None if change.after is None else change.after.mode,
+            old_size=0 if change.before is None else sizes.get(change.before.id, 0),
+            new_size=0 if change.after is None else sizes.get(change.after.id, 0),
+        )
+        versions = self._versions(path, chain, contents)
+        # A mode, or a file that is not text, changes without another version of it.
+        labels = {version.label for version in versions[1:]} or {label for label, _ in chain[1:]}
+        difference = Difference(shadow, change, file)
+        texts = [_text(version.content) for version in versions]
+        before, after = texts[0], texts[-1]
+        if before is None or after is None:
+            file.binary = True
+        else:
+            told = [
+                Version(text, version.label)
+                for version, text in zip(versions, texts, strict=True)
+                if text is not None
+            ]
+            ids = (each.id if each else "" for each in (change.before, change.after))
+            difference.compared = compared(told, "\0".join((path, *ids)), work)
+            file.before, file.after = (
+                _shown_text(change.before, before),
+                _shown_text(change.after, after),
+            )
+            file.hunks = difference.compared.hunks
+            file.added, file.removed = difference.compared.added, difference.compared.removed
+            by_lines = {Label(by) for hunk in file.hunks for by in hunk.by}
+            steps = {step for hunk in file.hunks for step in hunk.turns}
+            if by_lines and change.status == "modified":
+                file.by, file.turns = authors(by_lines), sorted(steps)
+                return difference
+        file.by, file.turns = authors(labels), turns(labels)
+        return difference
+
+    def _versions(
+        self,
+        path: str,
+        chain: Sequence[tuple[Label, Blob | None]],
+        contents: Mapping[str, bytes],
+    ) -> list[_Content]:
+        """With what Dragoman wrote in between."""
+        versions = [_Content(chain[0][0], _content(chain[0][1], contents))]
+        for label, blob in chain[1:]:
+            write = self._write(label.step, path)
+            if write is not None and write.is_kept and not write.is_disturbed:
+                _append(versions, _Content(label, write.before or b""))
+                _append(versions, _Content(Label("host", label.step), write.after))
+            _append(versions, _Content(label, _content(blob, contents)))
+        return versions
+
+    def _write(self, step: str | None, path: str) -> Change | None:
+        if step is None:
+            return None
+        if step not in self._writes:
+            self._writes[step] = {each.path: each for each in self._written(step)}
+        return self._writes[step].get(path)
+
+
+class _Content(msgspec.Struct, frozen=True):
+    """A version; None for one that is not to be read."""
+
+    label: Label
+    content: bytes | None
+
+
+def _append(versions: list[_Content], version: _Content) -> None:
+    if versions[-1].content != version.content or version.content is None:
+        versions.append(version)
+
+
+def _content(blob: Blob | None, contents: Mapping[str, bytes]) -> bytes | None:
+    return b"" if blob is None else contents.get(blob.id)
+
+
+def _text(content: bytes | None) -> str | None:
+    if content is None or b"\0" in content[:8000]:
+        return None
+    return content.decode("utf-8", "surrogateescape")
+
+
+def _shown_text(blob: Blob | None, text: str) -> str | None:
+    return (
+        None if blob is None else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    )
+
+
+def _fitting(ids: Sequence[str], sizes: Mapping[str, int]) -> list[str]:
+    """Those that are small enough, as many as there is room for."""
+    fitting: list[str] = []
+    room = _MOST_TEXT
+    for blob_id in dict.fromkeys(ids):
+        size = sizes.get(blob_id, LARGEST_TEXT + 1)
+        if size <= LARGEST_TEXT and size <= room:
+            room -= size
+            fitting.append(blob_id)
+    return fitting
+
+
+async def tree_changes(
+    shadow: Shadow, before: str, after: str, *, moves: bool = True
+) -> list[TreeChange]:
+    """What differs. A file that only appears because the rules for ignored files changed was there
+    before, and does not."""
+    changes = await shadow.compare(before, after, moves=moves)
+    names = {os.path.basename(each.path) for each in changes}
+    new = [each.path for each in changes if each.before is None]
+    if b".gitignore" not in names or not new:
+        return changes
+    were_ignored = await shadow.ignored_at(before, new)
+    return [each for each in changes if each.path not in were_ignored]
+
+
+async def _folders(shadow: Shadow, chain: Sequence[FolderMoment]) -> list[Difference]:
+    """Folders without files that came or went."""
+    first, final = chain[0].snapshot, chain[-1].snapshot
+    old, new = set(first.empty_folders), set(final.empty_folders)
+    if old == new:
+        return []
+    gone = await _missing(shadow, final.tree or "", old - new)
+    made = await _missing(shadow, first.tree or "", new - old)
+    labels = {each.label for each in chain[1:]}
+    found: list[Difference] = []
+    for path in sorted((*made, *gone)):
+        status: FileStatus = "added" if path in made else "deleted"
+        blob = Blob(FOLDER, "")
+        change = TreeChange(
+            shadow.name_of(os.fsencode(path)),
+            status,
+            before=None if path in made else blob,
+            after=blob if path in made else None,
+        )
+        file = ChangedFile(
+            path=path,
+            status=status,
+            by=authors(labels),
+            turns=turns(labels),
+            old_mode=None if path in made else FOLDER,
+            new_mode=FOLDER if path in made else None,
+        )
+        found.append(Difference(shadow, change, file))
+    return found
+
+
+async def _missing(shadow: Shadow, tree: str, paths: set[str]) -> list[str]:
+    """Those folders in which a tree has no file."""
+    names = {shadow.name_of(os.fsencode(path)): path for path in paths}
+    there = await shadow.folders_at(tree, list(names))
+    return [path for name, path in names.items() if name not in there]
+
+
+def _head(hunk: Hunk) -> str:
+    old, new = (hunk.old_start, hunk.old_lines), (hunk.new_start, hunk.new_lines)
+    return f"@@ -{_span(*old)} +{_span(*new)} @@"
+
+
+def _span(start: int, length: int) -> str:
+    return f"{start}" if length == 1 else f"{start},{length}"
+
+
+def _name(path: str, above: str) -> str:
+    name = path.removeprefix(above).lstrip("/")
+    # A line feed in a name must not pass for a line of the diff.
+    return name if name.isprintable() else ascii(name)
+
+
+def known_changes(known: Sequence[tuple[Author, Change]]) -> FolderChanges:
+    """What passed through Dragoman, or was reported, where there are no snapshots."""
+    work = min(MAX_WORK, _MOST_WORK // max(len(known), 1))
+    return FolderChanges(files=[_known(by, change, work) for by, change in known], tracked=False)
+
+
+def _known(by: Author, change: Change, work: int) -> ChangedFile:
+    path = str(change.path)
+    file = ChangedFile(
+        path=path,
+        status="modified" if change.existed else "added",
+        by=[by],
+        turns=[] if change.turn is None else [change.turn],
+        protected=protection(path),
+        old_size=len(change.before or b""),
+        new_size=len(change.after),
+    )
+    before, after = _text(change.before or b""), _text(change.after)
+    if not change.is_kept or before is None or after is None:
+        file.binary = True
+        return file
+    label = Label(by, change.turn)
+    found = compared([Version(before, label), Version(after, label)], path, work)
+    file.before = before if change.existed else None
+    file.after, file.hunks = after, found.hunks
+    file.added, file.removed = found.added, found.removed
+    return file

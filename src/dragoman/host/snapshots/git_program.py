@@ -1,0 +1,189 @@
+"""Runs the `git` program on a repository of our own, cut off from everything a folder configures.
+
+Neither the user's nor the folder's configuration is read, so no filter, hook, monitor or pager of
+theirs runs, and nothing is fetched. The program is looked for in absolute folders alone, and is
+ended with us (`process`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import IO
+
+from dragoman.errors import StartError
+from dragoman.process.spawn import spawn
+
+SECONDS = 120.0
+_MOST_OUTPUT = 256 << 20
+_LOOK_SECONDS = 0.5
+_MISSING = "git is not installed: install it to see and undo what agents do by themselves"
+
+_SAFELY = {
+    "core.bare": "false",
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "core.autocrlf": "false",
+    "core.attributesFile": "/dev/null",
+    "core.compression": "1",
+    "core.logAllRefUpdates": "false",
+    "core.quotePath": "false",
+    "gc.auto": "0",
+    "protocol.allow": "never",
+    "submodule.recurse": "false",
+}
+
+
+class GitFailed(Exception):
+    """One line: why git could not do it."""
+
+
+def git_program() -> str:
+    """Its path. Raises GitFailed where it is not installed."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    path = os.pathsep.join(folder for folder in folders if folder.startswith("/"))
+    found = shutil.which("git", path=path)
+    if found is None:
+        raise GitFailed(_MISSING)
+    return found
+
+
+class Git:
+    """A repository at `directory`, for the files in `work_tree`."""
+
+    def __init__(self, directory: str, work_tree: str) -> None:
+        self.directory = directory
+        self.work_tree = work_tree
+        self.settings: dict[str, str] = {}
+        """For every call, in addition to the safe ones."""
+
+    async def __call__(
+        self,
+        *arguments: str | bytes,
+        data: Iterable[bytes] = (),
+        settings: Mapping[str, str] | None = None,
+        seconds: float = SECONDS,
+        ends_with: tuple[int, ...] = (0,),
+    ) -> bytes:
+        """What git prints. Raises GitFailed unless it ends with one of these codes."""
+        chosen = {**_SAFELY, **self.settings, **(settings or {})}
+        options = [word for name, value in chosen.items() for word in ("-c", f"{name}={value}")]
+        words = [git_program(), *options, *map(os.fsdecode, arguments)]
+        environment = _environment(arguments) | {
+            "GIT_DIR": self.directory,
+            "GIT_WORK_TREE": self.work_tree,
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "HOME": self.directory,
+        }
+        # Not in the work tree, where git would look only at what is beneath.
+        return await _run(words, environment, "/", data, seconds, ends_with)
+
+
+async def ask_users_git(folder: str, *arguments: str) -> bytes | None:
+    """What the repository that `folder` is in says of itself: only questions that run nothing. None
+    where there is no answer."""
+    with suppress(GitFailed):
+        safely = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.untrackedCache=false")
+        options = [word for each in safely for word in ("-c", each)]
+        words = [git_program(), *options, "-C", folder, *arguments]
+        kept = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
+        environment = _environment(arguments) | {
+            name: os.environ[name] for name in kept if name in os.environ
+        }
+        return await _run(words, environment, "/", (), SECONDS, (0,))
+    return None
+
+
+def _environment(arguments: Sequence[str | bytes]) -> dict[str, str]:
+    # This one takes no patterns, and refuses the variable that says so.
+    takes_patterns = "check-ignore" not in arguments
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_LITERAL_PATHSPECS": "1" if takes_patterns else "0",
+        "GIT_PAGER": "cat",
+    }
+
+
+async def _run(
+    words: list[str],
+    environment: Mapping[str, str],
+    cwd: str,
+    data: Iterable[bytes],
+    seconds: float,
+    ends_with: tuple[int, ...],
+) -> bytes:
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as printed,
+        tempfile.TemporaryFile() as complaints,
+    ):
+        if data:
+            await asyncio.to_thread(_fill, given, data)
+        code = await _wait_for(words, environment, cwd, (given, printed, complaints), seconds)
+        if code not in ends_with:
+            raise GitFailed(_complaint(complaints, words))
+        return await asyncio.to_thread(_content, printed)
+
+
+async def _wait_for(
+    words: list[str],
+    environment: Mapping[str, str],
+    cwd: str,
+    files: tuple[IO[bytes], IO[bytes], IO[bytes]],
+    seconds: float,
+) -> int:
+    given, printed, complaints = files
+    try:
+        process = await spawn(
+            words,
+            env=environment,
+            cwd=cwd,
+            stdin=given.fileno(),
+            stdout=printed.fileno(),
+            stderr=complaints.fileno(),
+        )
+    except StartError as error:
+        raise GitFailed(f"git could not be started: {error}") from error
+    try:
+        async with asyncio.timeout(seconds):
+            waiting = asyncio.ensure_future(process.wait())
+            while not (await asyncio.wait([waiting], timeout=_LOOK_SECONDS))[0]:
+                if os.fstat(printed.fileno()).st_size > _MOST_OUTPUT:
+                    raise GitFailed("the folder holds too much to be listed")
+            status = waiting.result()
+    except TimeoutError:
+        raise GitFailed(f"git took longer than {seconds:g} s") from None
+    finally:
+        await process.stop(exit_within=0, term_within=0)
+    return -1 if status.code is None else status.code
+
+
+def _fill(file: IO[bytes], data: Iterable[bytes]) -> None:
+    file.writelines(data)
+    file.flush()
+    file.seek(0)
+
+
+def _content(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def _complaint(file: IO[bytes], words: list[str]) -> str:
+    file.seek(0)
+    lines = file.read(1 << 16).decode("utf-8", "replace").strip().splitlines()
+    said = next((line for line in lines if line.startswith(("fatal:", "error:"))), "")
+    verb = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
+    return f"git {verb} failed: {said or (lines or ['it was ended'])[-1]}"

@@ -1,0 +1,479 @@
+"""A bare git repository of our own for a folder, which keeps the folder's snapshots.
+
+It has the folder as its work tree, its own index and its own objects: the user's repository, if
+there is one, is asked a few questions and never written. Files are kept byte for byte; which are
+left out is decided by git's rules for ignored files, and by the limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import stat
+import struct
+import tempfile
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from dragoman.data_directory import make_private
+from dragoman.host.snapshots.git_output import (
+    FOLDER,
+    Blob,
+    FolderListing,
+    TreeChange,
+    contents,
+    listed,
+    tree_changes,
+    tree_entries,
+)
+from dragoman.host.snapshots.git_program import Git, GitFailed
+from dragoman.host.snapshots.surroundings import surroundings, tracked_though_ignored
+from dragoman.session.facts import LeftOut, RootSnapshot
+
+REFS = "refs/dragoman"
+_NAMED = 100
+"""So many files that are left out are named."""
+_EMPTY_FOLDERS = 1_000
+_MANY = 500
+"""From so many files on, their contents go into one pack."""
+_ATTEMPTS = 4
+_NESTED = 20
+"""So often repositories within repositories are looked for."""
+_LOCK_SECONDS = 120.0
+_RETRY_SECONDS = 0.02
+_AS_THEY_ARE = b"* -text -eol -crlf -filter -ident -working-tree-encoding\n"
+_CONFIG = b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"
+_SEED = b".dragoman-seed"
+_NOTHING = b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+
+
+class SnapshotLimits(msgspec.Struct, frozen=True):
+    """What is larger is not kept: a file, or a folder with more files."""
+
+    file_bytes: int = 10 << 20
+    files: int = 200_000
+    seconds: float = 60.0
+    """How long reading the folder may take."""
+
+
+class _Scan(msgspec.Struct):
+    """What to read into the index, and what to drop from it."""
+
+    paths: list[bytes] = []
+    dropped: list[bytes] = []
+    left_out: list[LeftOut] = []
+    empty_folders: list[str] = []
+    is_unfinished: bool = False
+    """A folder is where a file was: what is in it is listed once the file is dropped."""
+
+
+class Shadow:
+    """The snapshots of the folder `root`, kept in `directory`. `closed` are folders that are never
+    looked into: ours."""
+
+    def __init__(
+        self, directory: Path, root: str, limits: SnapshotLimits, closed: Sequence[str] = ()
+    ) -> None:
+        self.root = root
+        self.directory = directory
+        self.limits = limits
+        self._closed = closed
+        self.git = Git(str(directory / "git"), root)
+        self._inside = b""
+        self._users_index: str | None = None
+        self._index_was: tuple[int, ...] | None = None
+        self._is_open = False
+        self._last: tuple[tuple[int, ...] | None, str] | None = None
+        self._kept: set[tuple[str, str]] = set()
+
+    # ── opening ───────────────────────────────────────────────────────────────────────────────
+
+    @asynccontextmanager
+    async def locked(self) -> AsyncGenerator[None]:
+        """Nobody else reads or writes the index, nor prunes, for as long as this lasts. Raises
+        GitFailed."""
+        try:
+            descriptor = await self._lock()
+        except OSError as error:
+            raise GitFailed(f"{self.directory} cannot be written: {error.strerror}") from error
+        try:
+            await self._open()
+            yield
+        finally:
+            os.close(descriptor)
+
+    async def _lock(self) -> int:
+        import fcntl
+
+        make_private(self.directory.parent)
+        make_private(self.directory)
+        descriptor = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            async with asyncio.timeout(_LOCK_SECONDS):
+                while True:
+                    try:
+                        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        return descriptor
+                    except BlockingIOError:
+                        await asyncio.sleep(_RETRY_SECONDS)
+        except TimeoutError:
+            os.close(descriptor)
+            raise GitFailed("another process is reading the folder and does not end") from None
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    async def _open(self) -> None:
+        if self._is_open:
+            return
+        around = await surroundings(self.root, self._closed)
+        self.git.work_tree, self._inside, self._users_index = (
+            around.top,
+            around.inside,
+            around.index,
+        )
+        self.git.settings["core.excludesFile"] = around.general_excludes
+        self._make(around.excludes)
+        self._is_open = True
+
+    def _make(self, excludes: bytes) -> None:
+        """An empty repository, unless there is one."""
+        repository = Path(self.git.directory)
+        for folder in ("objects/info", "objects/pack", "refs", "info"):
+            (repository / folder).mkdir(parents=True, exist_ok=True)
+        (repository / "HEAD").write_bytes(b"ref: refs/heads/none\n")
+        (repository / "config").write_bytes(_CONFIG)
+        (repository / "info" / "attributes").write_bytes(_AS_THEY_ARE)
+        (repository / "info" / "exclude").write_bytes(excludes)
+        # For the one who cleans up: whose snapshots these are.
+        (self.directory / "root").write_bytes(os.fsencode(self.root))
+        # We hold the lock: what a killed git has left is nobody's.
+        (repository / "index.lock").unlink(missing_ok=True)
+
+    # ── taking a snapshot ─────────────────────────────────────────────────────────────────────
+
+    async def take(self, session_id: str | None = None) -> RootSnapshot:
+        """The folder as it is now, kept for this session. What goes wrong is the `problem`."""
+        try:
+            async with self.locked():
+                return await self.take_locked(session_id)
+        except (GitFailed, OSError) as error:
+            return RootSnapshot(root=self.root, problem=str(error))
+
+    async def take_locked(self, session_id: str | None = None) -> RootSnapshot:
+        """The same for one who holds the lock. Raises GitFailed."""
+        if _mark(self.root) is None:
+            raise GitFailed(f"{self.root} does not exist")
+        scan = await self._read()
+        tree = await self._write_tree()
+        if session_id is not None and (session_id, tree) not in self._kept:
+            await self.git("update-ref", f"{REFS}/{ref_name(session_id)}/{tree}", tree)
+            self._kept.add((session_id, tree))
+        return RootSnapshot(
+            root=self.root,
+            tree=tree,
+            left_out=scan.left_out[:_NAMED],
+            left_out_count=len(scan.left_out),
+            empty_folders=scan.empty_folders,
+        )
+
+    async def _write_tree(self) -> str:
+        """Of the index; the same one again if nothing was changed."""
+        index = _mark(os.path.join(self.git.directory, "index"))
+        if self._last is None or index is None or self._last[0] != index:
+            tree = (await self.git("write-tree")).decode().strip()
+            self._last = _mark(os.path.join(self.git.directory, "index")), tree
+        return self._last[1]
+
+    async def _read(self) -> _Scan:
+        """Bring the index up to date. Files may come and go meanwhile: then again."""
+        for attempt in range(_ATTEMPTS):
+            scan = await self._scan()
+            try:
+                await self._update(scan)
+            except GitFailed:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                if not scan.is_unfinished:
+                    return scan
+        raise GitFailed(f"{self.root} changes too quickly to be read")
+
+    async def _scan(self) -> _Scan:
+        found = await self._found()
+        if found.folders:
+            inner = await self._ls_files("-o", beneath=found.folders)
+            found.new.update(dict.fromkeys(each for each in inner.split(b"\0") if each))
+        found.new.update(dict.fromkeys(await self._tracked_though_ignored()))
+        if self._count() + len(found.new) > self.limits.files:
+            raise GitFailed(
+                f"{self.root} holds more than {self.limits.files:,} files: it is not watched"
+            )
+        return await asyncio.to_thread(self._sorted_out, found)
+
+    async def _found(self) -> FolderListing:
+        for _ in range(_NESTED):
+            printed = await self._ls_files("-t", "-o", "-m", "-d", "--directory")
+            found = await asyncio.to_thread(listed, printed)
+            nested = [each for each in found.folders if self._is_repository(each)]
+            if not nested:
+                return found
+            # With an entry beneath it, git takes a repository for a folder like any other.
+            seeds = [b"100644 %b\t%b/%b\0" % (_NOTHING, each, _SEED) for each in nested]
+            await self.git("hash-object", "-w", "--stdin")
+            await self.git("update-index", "-z", "--add", "--index-info", data=seeds)
+        raise GitFailed(f"{self.root} holds repositories in repositories, too deep to be read")
+
+    async def _ls_files(self, *options: str, beneath: Sequence[bytes] = ()) -> bytes:
+        words = ("ls-files", "-z", *options, "--exclude-standard", "--")
+        where = beneath or ((self._inside,) if self._inside else ())
+        return await self.git(*words, *where, seconds=self.limits.seconds)
+
+    async def _tracked_though_ignored(self) -> list[bytes]:
+        """What the user's repository has although it would be ignored, when it has changed."""
+        now = None if self._users_index is None else _mark(self._users_index)
+        if now is None or now == self._index_was:
+            return []
+        self._index_was = now
+        return await tracked_though_ignored(self.root)
+
+    def _sorted_out(self, found: FolderListing) -> _Scan:
+        scan = _Scan()
+        top = os.fsencode(self.git.work_tree)
+        folders = _Folders(top)
+        for path in (*found.known, *found.new):
+            if not folders.has(path):
+                scan.dropped.append(path)
+                scan.is_unfinished |= os.path.isdir(os.path.join(top, path))
+            elif (left_out := self._objection(os.path.join(top, path))) is None:
+                scan.paths.append(path)
+            else:
+                scan.left_out.append(left_out)
+                if path in found.known:
+                    scan.dropped.append(path)
+        empty = (each for folder in found.folders for each in _empty_folders(top, folder))
+        scan.empty_folders = [
+            shown(os.path.join(top, each)) for each in islice(empty, _EMPTY_FOLDERS)
+        ]
+        return scan
+
+    def _objection(self, path: bytes) -> LeftOut | None:
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return None  # it went just now
+        if stat.S_ISLNK(status.st_mode):
+            return None
+        if status.st_size > self.limits.file_bytes:
+            limit = f"larger than {self.limits.file_bytes >> 20} MiB"
+            return LeftOut(path=shown(path), size=status.st_size, reason=limit)
+        if not os.access(path, os.R_OK):
+            return LeftOut(path=shown(path), size=status.st_size, reason="it cannot be read")
+        return None
+
+    def _is_repository(self, folder: bytes) -> bool:
+        path = os.path.join(os.fsencode(self.git.work_tree), folder)
+        return os.path.lexists(os.path.join(path, b".git"))
+
+    async def _update(self, scan: _Scan) -> None:
+        if scan.dropped:
+            data = [path + b"\0" for path in scan.dropped]
+            await self.git("update-index", "-z", "--force-remove", "--stdin", data=data)
+        if scan.paths:
+            settings = {"core.bigFileThreshold": "1"} if len(scan.paths) >= _MANY else None
+            words = ("update-index", "-z", "--add", "--remove", "--stdin")
+            data = [path + b"\0" for path in scan.paths]
+            await self.git(*words, data=data, settings=settings, seconds=self.limits.seconds * 5)
+
+    def _count(self) -> int:
+        """How many files the index has: it says so at its beginning."""
+        try:
+            with open(os.path.join(self.git.directory, "index"), "rb") as index:
+                return int(struct.unpack(">4sLL", index.read(12))[2])
+        except (OSError, struct.error):
+            return 0
+
+    # ── reading snapshots ─────────────────────────────────────────────────────────────────────
+
+    def path_of(self, name: bytes) -> bytes:
+        """Where a file of a tree is."""
+        return os.path.join(os.fsencode(self.git.work_tree), name)
+
+    def name_of(self, path: bytes) -> bytes:
+        """What the file at this path is called in a tree."""
+        return os.path.relpath(path, os.fsencode(self.git.work_tree))
+
+    async def compare(self, before: str, after: str, *, moves: bool = True) -> list[TreeChange]:
+        """What differs. Raises GitFailed where a tree is not here."""
+        if before == after:
+            return []
+        options = ("-M", "-l2000") if moves else ("--no-renames",)
+        words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", *options, before, after)
+        return tree_changes(await self.git(*words))
+
+    async def blobs_at(self, tree: str, names: Sequence[bytes]) -> dict[bytes, Blob]:
+        """Those of these files that a tree has."""
+        found: dict[bytes, Blob] = {}
+        for some in _some(names, 500):
+            found |= tree_entries(await self.git("ls-tree", "-z", tree, "--", *some))
+        return {name: blob for name, blob in found.items() if blob.mode != FOLDER}
+
+    async def folders_at(self, tree: str, names: Sequence[bytes]) -> set[bytes]:
+        """Those of these folders that a tree has files in."""
+        found: set[bytes] = set()
+        for some in _some(names, 500):
+            listed = tree_entries(await self.git("ls-tree", "-z", tree, "--", *some))
+            found.update(name for name, blob in listed.items() if blob.mode == FOLDER)
+        return found
+
+    async def ignored_at(self, tree: str, names: Sequence[bytes]) -> set[bytes]:
+        """Those that the rules for ignored files left out, as they were in a tree."""
+        listed = tree_entries(await self.git("ls-tree", "-r", "-z", tree))
+        rules = {each: blob for each, blob in listed.items() if _is_rules(each)}
+        texts = await self.contents([blob.id for blob in rules.values()])
+        with tempfile.TemporaryDirectory(dir=self.directory) as folder:
+            for name, blob in rules.items():
+                _place(os.path.join(os.fsencode(folder), name), texts.get(blob.id, b""))
+            git = Git(self.git.directory, folder)
+            git.settings = self.git.settings
+            words = ("check-ignore", "-z", "--stdin", "--no-index")
+            data = [b"./%b\0" % each for each in names]
+            printed = await git(*words, data=data, ends_with=(0, 1))
+        return {each.removeprefix(b"./") for each in printed.split(b"\0")}
+
+    async def sizes(self, ids: Sequence[str]) -> dict[str, int]:
+        """Of those contents that are here."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return {}
+        data = [f"{each}\n".encode() for each in wanted]
+        printed = await self.git("cat-file", "--batch-check", data=data)
+        lines = zip(wanted, printed.decode().splitlines(), strict=True)
+        return {each: int(line.split(" ")[2]) for each, line in lines if line.count(" ") == 2}
+
+    async def contents(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Those that are here."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return {}
+        printed = await self.git(
+            "cat-file", "--batch", data=[f"{each}\n".encode() for each in wanted]
+        )
+        found = zip(wanted, contents(printed), strict=False)
+        return {blob_id: data for blob_id, data in found if data is not None}
+
+    async def keep_content(self, content: bytes) -> str:
+        """Its id."""
+        return (await self.git("hash-object", "-w", "--stdin", data=[content])).decode().strip()
+
+    # ── letting go ────────────────────────────────────────────────────────────────────────────
+
+    def has(self, session_id: str) -> bool:
+        """Whether there are snapshots of a session; without starting a program."""
+        name = f"{REFS}/{ref_name(session_id)}"
+        repository = Path(self.git.directory)
+        with suppress(OSError):
+            if (repository / name).is_dir():
+                return True
+            return f" {name}/".encode() in (repository / "packed-refs").read_bytes()
+        return False
+
+    async def forget(self, session_id: str) -> bool:
+        """Drop the snapshots of a session, and what only they had; whether there were any."""
+        if not self.has(session_id):
+            return False
+        async with self.locked():
+            names = await self.git(
+                "for-each-ref", "--format=%(refname)", f"{REFS}/{ref_name(session_id)}/"
+            )
+            if not names.strip():
+                return False
+            orders = [b"delete %b\n" % name for name in names.split()]
+            await self.git("update-ref", "--stdin", data=orders)
+            await self.tidy()
+            return True
+
+    async def tidy(self) -> None:
+        """Pack what is kept, and delete what is not. For one who holds the lock: what another
+        writes meanwhile might be taken for rubbish."""
+        await self.git("pack-refs", "--all", "--prune")
+        await self.git("repack", "-a", "-d", "-q", settings={"repack.writeBitmaps": "false"})
+        await self.git("prune", "--expire=now")
+
+    async def loose_objects(self) -> int:
+        printed = await self.git("count-objects")
+        return int(printed.split()[0])
+
+
+def ref_name(session_id: str) -> str:
+    """A session's id as a part of a ref's name."""
+    return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def shown(path: bytes) -> str:
+    """For a person, and for JSON."""
+    return path.decode("utf-8", "replace")
+
+
+class _Folders:
+    """Says whether files are there, and not behind a link: git does not follow one."""
+
+    def __init__(self, top: bytes) -> None:
+        self._top = top
+        self._known: dict[bytes, bool] = {b"": True}
+
+    def has(self, name: bytes) -> bool:
+        path = self._path(name)
+        is_there = os.path.islink(path) or os.path.isfile(path)
+        return is_there and self._is_real(os.path.dirname(name))
+
+    def _is_real(self, folder: bytes) -> bool:
+        if folder not in self._known:
+            is_link = os.path.islink(self._path(folder))
+            self._known[folder] = not is_link and self._is_real(os.path.dirname(folder))
+        return self._known[folder]
+
+    def _path(self, name: bytes) -> bytes:
+        return os.path.join(self._top, name)
+
+
+def _is_rules(name: bytes) -> bool:
+    return name == b".gitignore" or name.endswith(b"/.gitignore")
+
+
+def _place(path: bytes, content: bytes) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def _mark(path: str) -> tuple[int, ...] | None:
+    """Another one when what is there was changed; None for nothing."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _empty_folders(top: bytes, folder: bytes) -> Iterable[bytes]:
+    """A folder that holds nothing, or those in it that hold nothing."""
+    try:
+        with os.scandir(os.path.join(top, folder)) as entries:
+            found = list(entries)
+    except OSError:
+        return
+    if not found:
+        yield folder
+    for entry in found:
+        if entry.is_dir(follow_symlinks=False) and entry.name != b".git":
+            yield from _empty_folders(top, os.path.join(folder, entry.name))
+
+
+def _some(names: Sequence[bytes], count: int) -> Iterable[Sequence[bytes]]:
+    return (names[at : at + count] for at in range(0, len(names), count))

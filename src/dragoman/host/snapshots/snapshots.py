@@ -1,0 +1,332 @@
+"""The snapshots of all folders of this machine: taken, compared, restored, and let go."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from dragoman.data_directory import make_private
+from dragoman.errors import DragomanError, RevertConflict
+from dragoman.host.snapshots import journal as j
+from dragoman.host.snapshots.folder_changes import (
+    ChangedFile,
+    FolderChanges,
+    FolderProblem,
+    Written,
+    differences,
+)
+from dragoman.host.snapshots.git_program import GitFailed
+from dragoman.host.snapshots.shadow import Shadow, SnapshotLimits, ref_name
+from dragoman.host.snapshots.timeline import Step
+from dragoman.host.snapshots.undo_plan import Choices, UndoPlan
+from dragoman.host.workspace.changes import MAX_CHANGES, Change
+from dragoman.session.events import FileReverted, WorkspaceSnapshot
+from dragoman.session.facts import FileSummary, RootSnapshot
+
+logger = logging.getLogger("dragoman.host")
+
+_SUMMARISED = 200
+_LOOSE = 5_000
+"""So many objects are packed."""
+_STALE = "no such change now: look at the changes again"
+
+Record = Callable[[WorkspaceSnapshot | FileReverted], None]
+
+
+class Undo(msgspec.Struct, frozen=True, kw_only=True):
+    """What to take back: these steps, of them these paths or hunks or all; `turn_id` if it is one
+    turn that a person named."""
+
+    steps: list[Step]
+    paths: Collection[str] | None = None
+    hunks: Collection[str] | None = None
+    choices: Choices = Choices()
+    turn_id: str | None = None
+
+
+class Reverted(msgspec.Struct, frozen=True, kw_only=True):
+    """What was put back, what was kept as it is, and the restore, which can be undone as well."""
+
+    paths: list[str] = []
+    kept: list[str] = []
+    restore_id: str | None = None
+
+
+class Snapshots:
+    """Kept in `directory`, a folder for each folder that was read; `closed` folders never are."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        limits: SnapshotLimits = SnapshotLimits(),  # noqa: B008 - it cannot change
+        closed: Sequence[str] = (),
+    ) -> None:
+        self.directory = directory
+        self.limits = limits
+        self._closed = (*closed, str(directory))
+        self._shadows: dict[str, Shadow] = {}
+
+    def shadow(self, root: str) -> Shadow:
+        real = os.path.realpath(root)
+        if real not in self._shadows:
+            key = hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
+            self._shadows[real] = Shadow(self.directory / key, real, self.limits, self._closed)
+        return self._shadows[real]
+
+    async def take(self, roots: Sequence[str], session_id: str | None) -> list[RootSnapshot]:
+        """Each folder as it is now; a problem is in its snapshot."""
+        return [await self.shadow(root).take(session_id) for root in _outermost(roots)]
+
+    # ── what changed ──────────────────────────────────────────────────────────────────────────
+
+    async def changes(
+        self, steps: Sequence[Step], written: Written, last: Sequence[RootSnapshot] = ()
+    ) -> FolderChanges:
+        """From the first of these steps to the end of the last; `last` where that is under way."""
+        found = FolderChanges(live=bool(last))
+        for shadow in self._of(steps):
+            _note(found, steps, last, shadow.root)
+            now = next((each for each in last if each.root == shadow.root), None)
+            try:
+                async with shadow.locked():
+                    some, count = await differences(shadow, steps, written, last=now)
+            except GitFailed as error:
+                found.problems.append(FolderProblem(root=shadow.root, reason=str(error)))
+                continue
+            found.files += [each.file for each in some]
+            found.complete = found.complete and count <= MAX_CHANGES
+        return found
+
+    async def summary(self, step: Step, written: Written) -> tuple[list[FileSummary], int]:
+        """The first of the files that a step changed, and how many there are."""
+        files: list[ChangedFile] = []
+        total = 0
+        for shadow in self._of([step]):
+            with suppress(GitFailed):
+                async with shadow.locked():
+                    some, count = await differences(shadow, [step], written, most=_SUMMARISED)
+                files += [each.file for each in some]
+                total += count
+        return [_summary(each) for each in files[:_SUMMARISED]], total
+
+    def _of(self, steps: Sequence[Step]) -> list[Shadow]:
+        roots = dict.fromkeys(each.root for step in steps for each in step.start)
+        return [self.shadow(root) for root in roots]
+
+    # ── the way back ──────────────────────────────────────────────────────────────────────────
+
+    async def restore(
+        self, undo: Undo, written: Written, *, restore_id: str, session_id: str, record: Record
+    ) -> Reverted:
+        """Take it back. Raises RevertConflict, with nothing done, and DragomanError where a folder
+        cannot be read."""
+        try:
+            async with self._locked(self._of(undo.steps)) as shadows:
+                now = [await each.take_locked(session_id) for each in shadows]
+                plans = [
+                    UndoPlan(shadow, found, undo.choices)
+                    for shadow, found in zip(shadows, now, strict=True)
+                ]
+                await _fill(plans, undo, written)
+                if conflicts := {k: v for plan in plans for k, v in plan.conflicts.items()}:
+                    raise RevertConflict(conflicts)
+                if not any(plan.paths for plan in plans):
+                    return Reverted(kept=[each for plan in plans for each in plan.kept])
+                record(WorkspaceSnapshot("restore_start", restore_id, now))
+                try:
+                    for plan in plans:
+                        await j.carry_out(plan.shadow, await plan.journal(restore_id, session_id))
+                finally:
+                    end = [await each.take_locked(session_id) for each in shadows]
+        except GitFailed as error:
+            raise DragomanError(f"nothing was reverted: {error}") from error
+        paths = [path for plan in plans for path in plan.paths]
+        for path in paths:
+            record(FileReverted(path, undo.turn_id, restore_id))
+        await self.end_restore(restore_id, now, end, record)
+        kept = [each for plan in plans for each in plan.kept]
+        return Reverted(paths=paths, kept=kept, restore_id=restore_id)
+
+    async def end_restore(
+        self,
+        restore_id: str,
+        start: list[RootSnapshot],
+        end: list[RootSnapshot],
+        record: Record,
+    ) -> None:
+        files, count = await self.summary(Step(restore_id, "restore", start, end), _nothing)
+        record(WorkspaceSnapshot("restore_end", restore_id, end, files=files, file_count=count))
+
+    @asynccontextmanager
+    async def _locked(self, shadows: Sequence[Shadow]) -> AsyncGenerator[list[Shadow]]:
+        """In one order, so that two of us never wait for each other."""
+        ordered = sorted(shadows, key=lambda each: each.root)
+        async with AsyncExitStack() as stack:
+            for each in ordered:
+                await stack.enter_async_context(each.locked())
+            yield ordered
+
+    async def finish_left(self) -> list[j.RestoreJournal]:
+        """Do what killed processes left half done."""
+        done: list[j.RestoreJournal] = []
+        for directory in _folders(self.directory):
+            for path in j.journals(directory):
+                with suppress(GitFailed, OSError, msgspec.DecodeError):
+                    done.append(await self._finish(directory, path))
+        return done
+
+    async def _finish(self, directory: Path, path: Path) -> j.RestoreJournal:
+        shadow = self.shadow(_root_of(directory))
+        async with shadow.locked():
+            finished = await j.finish(shadow, path)
+        logger.warning("a restore of %s was cut short and is finished now", shadow.root)
+        return finished
+
+    # ── letting go ────────────────────────────────────────────────────────────────────────────
+
+    async def forget(self, session_id: str) -> None:
+        """Drop the snapshots of a session, wherever they are."""
+        for directory in _folders(self.directory):
+            try:
+                await self.shadow(_root_of(directory)).forget(session_id)
+            except (GitFailed, OSError) as error:
+                logger.warning("snapshots in %s could not be deleted: %s", directory, error)
+
+    async def tidy(self, roots: Sequence[str]) -> None:
+        """Pack what many snapshots have left in many files."""
+        for root in _outermost(roots):
+            with suppress(GitFailed, OSError):
+                shadow = self.shadow(root)
+                async with shadow.locked():
+                    if await shadow.loose_objects() > _LOOSE:
+                        await shadow.tidy()
+
+    # ── who works where ───────────────────────────────────────────────────────────────────────
+
+    def begin_turn(self, session_id: str, roots: Sequence[str]) -> TurnMark:
+        """Note that a turn runs in these folders, for the others that do."""
+        folder = make_private(make_private(self.directory) / "turns")
+        return TurnMark(folder, session_id, _outermost(roots))
+
+
+class TurnMark:
+    """A file that is locked for as long as a turn runs, and touched when it ends."""
+
+    def __init__(self, folder: Path, session_id: str, roots: Sequence[str]) -> None:
+        import fcntl
+
+        self._folder = folder
+        self._path = folder / ref_name(session_id)
+        self._roots = list(roots)
+        self._began = time.time()
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with suppress(OSError):
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.truncate(self._descriptor, 0)
+        os.write(self._descriptor, msgspec.json.encode([os.fsencode(each) for each in self._roots]))
+
+    def end(self) -> bool:
+        """Whether another session worked in one of the folders meanwhile."""
+        shared = any(self._overlaps(path) for path in self._folder.iterdir() if path != self._path)
+        os.utime(self._descriptor)
+        os.close(self._descriptor)
+        return shared
+
+    def _overlaps(self, path: Path) -> bool:
+        with suppress(OSError, msgspec.DecodeError):
+            is_over = not _is_locked(path)
+            if is_over and path.stat().st_mtime < self._began:
+                return False
+            others = msgspec.json.decode(path.read_bytes(), type=list[bytes])
+            return any(_share(os.fsdecode(each), root) for each in others for root in self._roots)
+        return False
+
+
+def _is_locked(path: Path) -> bool:
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _share(one: str, other: str) -> bool:
+    one, other = one.rstrip("/") + "/", other.rstrip("/") + "/"
+    return one.startswith(other) or other.startswith(one)
+
+
+async def _fill(plans: Sequence[UndoPlan], undo: Undo, written: Written) -> None:
+    """With what is to be done. Raises RevertConflict for hunks that are not there."""
+    if undo.hunks is None:
+        for plan in plans:
+            await plan.undo(undo.steps, undo.paths)
+        return
+    left = set(undo.hunks)
+    for plan in plans:
+        for each in (await differences(plan.shadow, undo.steps, written))[0]:
+            if ids := left.intersection(hunk.id for hunk in each.file.hunks):
+                await plan.undo_hunks(each, ids)
+                left -= ids
+    if left:
+        raise RevertConflict(dict.fromkeys(sorted(left), _STALE))
+
+
+def _outermost(roots: Sequence[str]) -> list[str]:
+    """Each once; what is in one of the others is read with it."""
+    real = list(dict.fromkeys(os.path.realpath(root) for root in roots))
+    return [
+        root
+        for root in real
+        if not any(root != other and root.startswith(f"{other.rstrip('/')}/") for other in real)
+    ]
+
+
+def _note(
+    found: FolderChanges, steps: Sequence[Step], last: Sequence[RootSnapshot], root: str
+) -> None:
+    """What the snapshots do not have."""
+    snapshots = [each for step in steps for each in (*step.start, *(step.end or ()))]
+    for each in (*snapshots, *last):
+        if each.root == root:
+            if each.problem and each.problem not in {known.reason for known in found.problems}:
+                found.problems.append(FolderProblem(root=root, reason=each.problem))
+            known = {left.path for left in found.left_out}
+            found.left_out += [left for left in each.left_out if left.path not in known]
+
+
+def _summary(file: ChangedFile) -> FileSummary:
+    return FileSummary(
+        path=file.path,
+        status=file.status,
+        old_path=file.old_path,
+        added=file.added,
+        removed=file.removed,
+        by=file.by,
+    )
+
+
+def _nothing(step: str) -> Sequence[Change]:
+    return ()
+
+
+def _folders(directory: Path) -> list[Path]:
+    with suppress(OSError):
+        return [each for each in sorted(directory.iterdir()) if (each / "root").is_file()]
+    return []
+
+
+def _root_of(directory: Path) -> str:
+    return os.fsdecode((directory / "root").read_bytes())

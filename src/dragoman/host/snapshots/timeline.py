@@ -1,0 +1,110 @@
+"""The turns and restores of a session, with the snapshots before and after each. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from dragoman.host.snapshots.line_history import Label
+from dragoman.session.events import SessionOpened, WorkspaceSnapshot
+from dragoman.session.facts import Author, RootSnapshot
+
+TYPES = ("session_opened", "workspace_snapshot")
+_CUT = "the process that ran the turn ended before the folder was read again"
+
+
+class Step(msgspec.Struct):
+    """A turn or a restore. Without an `end` it is under way, or was cut short."""
+
+    id: str
+    kind: Literal["turn", "restore"]
+    start: list[RootSnapshot]
+    end: list[RootSnapshot] | None = None
+    doubt: str = ""
+
+    @property
+    def label(self) -> Label:
+        """Whose doing it is that the folder is another one at its end."""
+        by: Author = "restore" if self.kind == "restore" else "unknown" if self.doubt else "agent"
+        return Label(by, self.id)
+
+
+class FolderMoment(msgspec.Struct, frozen=True):
+    """A folder at some time, and whose doing it is that it is not as it was at the one before."""
+
+    snapshot: RootSnapshot
+    label: Label
+
+
+class Timeline:
+    """From the events of a session in order. With `opened_as`, only from when it was first opened
+    under that id on: a fork begins with the events of its parent."""
+
+    def __init__(self, opened_as: str | None = None) -> None:
+        self.steps: list[Step] = []
+        self._opened_as = opened_as
+        self._is_own = opened_as is None
+
+    def feed(self, event: object) -> None:
+        match event:
+            case SessionOpened():
+                self._is_own = self._is_own or event.session_id == self._opened_as
+            case WorkspaceSnapshot() if self._is_own:
+                self._note(event)
+            case _:
+                pass
+
+    def _note(self, event: WorkspaceSnapshot) -> None:
+        if event.moment in ("turn_start", "restore_start"):
+            self._end_last(event.roots)
+            kind = "turn" if event.moment == "turn_start" else "restore"
+            self.steps.append(Step(event.step_id, kind, event.roots))
+        elif self.steps and self.steps[-1].id == event.step_id:
+            self.steps[-1].end, self.steps[-1].doubt = event.roots, event.doubt
+
+    def _end_last(self, roots: list[RootSnapshot]) -> None:
+        """What was cut short ends where the next begins; it is uncertain who did it."""
+        if self.steps and self.steps[-1].end is None:
+            self.steps[-1].end, self.steps[-1].doubt = roots, _CUT
+
+    def step(self, step_id: str) -> Step | None:
+        return next((each for each in self.steps if each.id == step_id), None)
+
+    def since(self, step_id: str) -> list[Step]:
+        """This step and those after it."""
+        ids = [each.id for each in self.steps]
+        return self.steps[ids.index(step_id) :] if step_id in ids else []
+
+    @property
+    def roots(self) -> list[str]:
+        """Every folder there is a snapshot of."""
+        found = (each.root for step in self.steps for each in step.start)
+        return list(dict.fromkeys(found))
+
+
+def moments(steps: list[Step], root: str, last: RootSnapshot | None = None) -> list[FolderMoment]:
+    """What is known of one folder, in order, each different from the one before. `last` stands for
+    the end of the step that is under way."""
+    found: list[FolderMoment] = []
+    for step in steps:
+        _add(found, _of(root, step.start), Label("other"))
+        end = last if step.end is None else _of(root, step.end)
+        _add(found, end, step.label)
+    return found
+
+
+def _of(root: str, roots: list[RootSnapshot]) -> RootSnapshot | None:
+    return next((each for each in roots if each.root == root), None)
+
+
+def _add(found: list[FolderMoment], snapshot: RootSnapshot | None, label: Label) -> None:
+    if snapshot is None or snapshot.tree is None:
+        return
+    if found and _is_same(found[-1].snapshot, snapshot):
+        return
+    found.append(FolderMoment(snapshot, label))
+
+
+def _is_same(one: RootSnapshot, other: RootSnapshot) -> bool:
+    return one.tree == other.tree and one.empty_folders == other.empty_folders

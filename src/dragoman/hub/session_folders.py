@@ -1,0 +1,224 @@
+"""What happened in the folders of sessions: changes, the way back, and what is kept for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from dragoman.errors import CommandRefused, DragomanError, SessionBusy, SessionElsewhere
+from dragoman.host.snapshots.folder_changes import ChangedFile, FolderChanges, known_changes
+from dragoman.host.snapshots.snapshots import Snapshots
+from dragoman.host.snapshots.undo_plan import Choice
+from dragoman.host.workspace.changes import MAX_CHANGES, Change
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.running.folder_history import FolderHistory, read_history
+from dragoman.hub.running.running_session import RunningSession
+from dragoman.hub.running.written_files import told_changes
+from dragoman.hub.stored.conversation_summary import said_before
+from dragoman.session import events as e
+from dragoman.session.facts import Author, RootSnapshot
+from dragoman.store.records import SessionRecord
+
+if TYPE_CHECKING:
+    from dragoman.hub.hub import Hub
+
+logger = logging.getLogger("dragoman.hub")
+
+_PEEK_SECONDS = 2.0
+"""How long a look at a folder that an agent works in is good for."""
+
+
+class Rewound(msgspec.Struct, frozen=True, kw_only=True):
+    """The session to continue with: the same, or another one that was reset. `prompt` is what the
+    turn was asked."""
+
+    session_id: str
+    continuity: Literal["same", "reset"]
+    paths: list[str]
+    kept: list[str]
+    restore_id: str | None
+    prompt: str
+
+
+class Folders:
+    """For the sessions of one hub; without `snapshots`, only what passed through it is known."""
+
+    def __init__(self, hub: Hub, snapshots: Snapshots | None) -> None:
+        self.snapshots = snapshots
+        self._hub = hub
+        self._peeks: dict[str, tuple[float, list[RootSnapshot]]] = {}
+        self._finishing: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self.snapshots is not None:
+            self._finishing = asyncio.create_task(self._finish(self.snapshots))
+
+    async def _finish(self, snapshots: Snapshots) -> None:
+        """Restores that a killed process left half done."""
+        try:
+            await snapshots.finish_left()
+        except Exception:
+            logger.exception("a restore could not be finished")
+
+    async def aclose(self) -> None:
+        if self._finishing is not None:
+            self._finishing.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._finishing
+
+    # ── what changed ──────────────────────────────────────────────────────────────────────────
+
+    async def changes(self, session_id: str, turn_id: str | None = None) -> FolderChanges:
+        """In the whole session, or in one turn or restore. Raises UnknownSession."""
+        record = await self._hub.record(session_id)
+        live = self._hub.live.get(session_id)
+        if live is not None and live.session.tracker is not None:
+            await live.session.tracker.settled()
+            await live.recording.shown()
+        history = await read_history(self._hub.store, record)
+        known = await self._known(record, turn_id, history)
+        found = await self._tracked(record, turn_id, history, live)
+        if found is None:
+            return known
+        return _joined(found, known)
+
+    async def _tracked(
+        self,
+        record: SessionRecord,
+        turn_id: str | None,
+        history: FolderHistory,
+        live: RunningSession | None,
+    ) -> FolderChanges | None:
+        """None where there are no snapshots."""
+        steps = [each for each in history.timeline.steps if turn_id in (None, each.id)]
+        if self.snapshots is None or not steps or not self._hub.hosts.has(record):
+            return None
+        last = await self._peek(live) if steps[-1].end is None else []
+        found = await self.snapshots.changes(steps, history.written.changes, last)
+        found.live = live is not None and bool(last)
+        found.tracked = any(root.tree for step in steps for root in step.start)
+        return found
+
+    async def _peek(self, live: RunningSession | None) -> list[RootSnapshot]:
+        """The folders of a turn that runs, as they are now or were a moment ago."""
+        tracker = None if live is None else live.session.tracker
+        if live is None or tracker is None:
+            return []
+        at, found = self._peeks.get(live.id, (0.0, []))
+        if time.monotonic() - at > _PEEK_SECONDS:
+            found = await tracker.snapshots.take(tracker.roots, None)
+            self._peeks[live.id] = (time.monotonic(), found)
+        return found
+
+    async def _known(
+        self, record: SessionRecord, turn_id: str | None, history: FolderHistory
+    ) -> FolderChanges:
+        """What Dragoman wrote, and what the agent told of its own edits."""
+        ours = history.written.changes(turn_id)
+        paths = {(each.is_imported, each.path) for each in ours}
+        cwd = (await self._hub.state(record.id)).cwd
+        async with aclosing(self._hub.thread(record.id)) as thread:
+            told = await told_changes(record, thread, cwd, turn_id, history.written)
+        rest = [each for each in told if (each.is_imported, each.path) not in paths]
+        known = [*(("host", each) for each in ours), *(("agent", each) for each in rest)]
+        labelled: list[tuple[Author, Change]] = [
+            (_author(by, change), change) for by, change in known
+        ]
+        found = await asyncio.to_thread(known_changes, labelled)
+        found.complete = history.written.complete and len(told) < MAX_CHANGES
+        return found
+
+    # ── back to an earlier turn ───────────────────────────────────────────────────────────────
+
+    async def rewind(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        files: bool = True,
+        conversation: bool = True,
+        summary: bool = False,
+        force: bool = False,
+        choices: Mapping[str, Choice] | None = None,
+    ) -> Rewound:
+        """To before this turn: its files, its conversation, or both. ACP cannot cut a conversation,
+        so another session continues; with a `summary`, that is its first prompt.
+
+        Raises UnknownSession, SessionElsewhere, SessionBusy, and CommandRefused: `unknown_turn`,
+        `conflict` as for a revert, `unsupported` without snapshots.
+        """
+        record = await self._hub.record(session_id)
+        if not self._hub.hosts.has(record):
+            raise SessionElsewhere(record.id, await self._hub.hosts.name_of(record.home))
+        if (live := self._hub.live.get(session_id)) is not None and live.session.busy:
+            raise SessionBusy(session_id)
+        async with aclosing(self._hub.thread(session_id)) as thread:
+            before = await said_before(thread, turn_id)
+        if not before.is_found:
+            sentence = f"no turn {turn_id} in this session"
+            raise CommandRefused(session_id, "unknown_turn", sentence)
+        reply: c.Reply = {}
+        if files:
+            command = c.Restore(turn_id, force, choices=dict(choices or {}), since=True)
+            reply = await self._hub.send(session_id, command)
+        following = record.id
+        if conversation:
+            following = await self._begin_again(record, before.summary if summary else "")
+        return Rewound(
+            session_id=following,
+            continuity="reset" if conversation else "same",
+            paths=reply.get("paths", []),
+            kept=reply.get("kept", []),
+            restore_id=reply.get("restore"),
+            prompt=before.prompt,
+        )
+
+    async def _begin_again(self, record: SessionRecord, summary: str) -> str:
+        """A session in the same folders, and says that it was reset."""
+        new = await self._hub.create(
+            record.agent,
+            record.cwd,
+            additional_directories=record.additional_directories,
+            offer=record.offer,
+        )
+        told = f"session {record.id} was rewound; the agent remembers nothing of it"
+        new.session.log.record(e.Notice(told, source="client"))
+        if (live := self._hub.live.get(record.id)) is not None:
+            told = f"this session was rewound; it continues as {new.id}"
+            live.session.log.record(e.Notice(told, source="client"))
+        if summary:
+            await self._hub.send(new.id, c.Prompt(summary))
+        return new.id
+
+    # ── letting go ────────────────────────────────────────────────────────────────────────────
+
+    async def forget(self, session_id: str) -> None:
+        """Its snapshots, with the session."""
+        self._peeks.pop(session_id, None)
+        if self.snapshots is not None:
+            with suppress(DragomanError):
+                await self.snapshots.forget(session_id)
+
+
+def _author(by: str, change: Change) -> Author:
+    if change.is_imported:
+        return "imported"
+    return "host" if by == "host" else "agent"
+
+
+def _joined(found: FolderChanges, known: FolderChanges) -> FolderChanges:
+    """Where there were no snapshots, or an import tells of it, what is known otherwise."""
+    paths = {file.path for file in found.files}
+
+    def is_missing(file: ChangedFile) -> bool:
+        return "imported" in file.by or (not found.tracked and file.path not in paths)
+
+    found.files += [file for file in known.files if is_missing(file)]
+    found.complete = found.complete and known.complete
+    return found

@@ -1,0 +1,574 @@
+"""What happens in a folder is seen and undone, whoever does it, and nothing else is touched."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.folders import Watched, contents, git
+
+from dragoman.errors import RevertConflict
+from dragoman.host.snapshots.shadow import SnapshotLimits
+from dragoman.host.workspace.changes import Change
+from dragoman.session.facts import RootSnapshot
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def watched(folder: Path, tmp_path: Path) -> Watched:
+    return Watched(folder, tmp_path / "data")
+
+
+def lines(*numbers: int) -> str:
+    return "".join(f"line {number}\n" for number in numbers)
+
+
+# ── everything an agent can do by itself ──────────────────────────────────────────────────────
+
+
+def before_it(folder: Path) -> None:
+    (folder / "edited.py").write_text(lines(*range(40)))
+    (folder / "deleted.txt").write_text("gone\n")
+    (folder / "old name.txt").write_text(lines(*range(30)))
+    (folder / "tool.sh").write_text("#!/bin/sh\n")
+    (folder / "image.bin").write_bytes(bytes(range(256)))
+    (folder / "crlf.txt").write_bytes(b"one\r\ntwo\r\n")
+    (folder / "latin.txt").write_bytes(b"caf\xe9\n")
+    (folder / "link").symlink_to("edited.py")
+    (folder / "empty").mkdir()
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "deep" / "er" / "file").write_text("x\n")
+
+
+def do_everything(folder: Path) -> None:
+    text = (folder / "edited.py").read_text()
+    (folder / "edited.py").write_text(text.replace("line 3\n", "LINE\n").replace("line 30\n", ""))
+    (folder / "deleted.txt").unlink()
+    (folder / "old name.txt").rename(folder / "new\tname.txt")
+    (folder / "tool.sh").chmod(0o755)
+    (folder / "image.bin").write_bytes(bytes(reversed(range(256))))
+    (folder / "crlf.txt").write_bytes(b"one\r\ntwo\n")
+    (folder / "latin.txt").write_bytes(b"th\xe9\n")
+    (folder / "link").unlink()
+    (folder / "link").symlink_to("tool.sh")
+    (folder / "empty").rmdir()
+    (folder / "void").mkdir()
+    (folder / "new" / "folder").mkdir(parents=True)
+    (folder / "new" / "folder" / "file.txt").write_text("new\n")
+    shutil.rmtree(folder / "deep")
+    (folder / "deep").write_text("a file now\n")
+
+
+@pytest.mark.parametrize("is_repository", [False, True])
+async def test_all_that_an_agent_does_by_itself_is_seen_and_undone(
+    folder: Path, watched: Watched, is_repository: bool
+) -> None:
+    before_it(folder)
+    if is_repository:
+        git(folder, "init", "-q")
+        (folder / ".gitattributes").write_text("* text=auto eol=lf\n*.txt ident\n")
+    before = contents(folder, but=[".git"])
+    await watched.turn("turn", do_everything)
+    after = contents(folder, but=[".git"])
+
+    found = await watched.changes()
+    changed = {name for name in {*before, *after} if before.get(name, 0) != after.get(name, 0)}
+    told = {path for each in found.files for path in (each.path, each.old_path) if path}
+    files = {str(folder / name) for name in changed if name not in ("new", "new/folder", "deep/er")}
+    assert told == files | {str(folder / "deep" / "er" / "file")}
+    assert all((each.by, each.turns) == (["agent"], ["turn"]) for each in found.files)
+    assert (found.complete, found.problems, found.left_out) == (True, [], [])
+    kinds = {Path(each.path).name: each.status for each in found.files}
+    assert kinds["new\tname.txt"] == "renamed"
+    assert kinds["deleted.txt"] == kinds["empty"] == "deleted"
+    assert kinds["file.txt"] == kinds["void"] == "added"
+    assert next(each for each in found.files if each.path.endswith("image.bin")).binary
+
+    await watched.revert()
+    assert contents(folder, but=[".git"]) == before
+    assert (await watched.changes()).files == []
+    await watched.revert("restore-1")
+    assert contents(folder, but=[".git"]) == after
+
+
+# ── who did it ────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_each_hunk_has_those_who_wrote_it(folder: Path, watched: Watched) -> None:
+    file = folder / "a.py"
+    file.write_text(lines(*range(60)))
+
+    def by_both(_: Path) -> None:
+        before = file.read_text()
+        file.write_text(ours := before.replace("line 2\n", "ours\n"))
+        watched.writes["t1"] = [Change(str(file), before.encode(), ours.encode(), True, "t1")]
+        file.write_text(ours.replace("line 20\n", "the agent's\n"))
+
+    await watched.turn("t1", by_both)
+    file.write_text(file.read_text().replace("line 40\n", "a person's\n"))
+    await watched.turn("t2", lambda _: None, doubt="another session worked here")
+    await watched.turn("t3", lambda _: file.write_text(file.read_text() + "end\n"), doubt="it did")
+
+    [changed] = (await watched.changes()).files
+    assert [hunk.by for hunk in changed.hunks] == [["host"], ["agent"], ["other"], ["unknown"]]
+    assert [hunk.turns for hunk in changed.hunks] == [["t1"], ["t1"], [], ["t3"]]
+    assert changed.by == ["agent", "host", "other", "unknown"]
+    [of_turn] = (await watched.changes("t1")).files
+    assert [hunk.by for hunk in of_turn.hunks] == [["host"], ["agent"]]
+    assert (await watched.changes("t2")).files == []
+
+
+async def test_a_protected_file_is_marked(folder: Path, watched: Watched) -> None:
+    def act(_: Path) -> None:
+        (folder / ".envrc").write_text("rm -rf /\n")
+
+    await watched.turn("t", act)
+    assert [each.protected for each in (await watched.changes()).files] == [
+        "it runs when you enter the directory"
+    ]
+
+
+# ── the way back ──────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_hunk_is_put_back_alone(folder: Path, watched: Watched) -> None:
+    file = folder / "a.py"
+    file.write_text(lines(*range(40)))
+    text = file.read_text().replace("line 3\n", "three\n").replace("line 30\n", "thirty\n")
+    await watched.turn("t", lambda _: file.write_text(text))
+    [first, second] = (await watched.changes()).files[0].hunks
+    file.write_text(file.read_text().replace("line 15\n", "a person's\n"))
+
+    done = await watched.revert("t", hunks=[first.id])
+    assert done.paths == [str(file)]
+    wanted = text.replace("three\n", "line 3\n").replace("line 15\n", "a person's\n")
+    assert file.read_text() == wanted
+    await watched.revert("t", hunks=[second.id])
+    assert file.read_text() == lines(*range(40)).replace("line 15\n", "a person's\n")
+    with pytest.raises(RevertConflict, match="no such change now"):
+        await watched.revert("t", hunks=["h-unknown"])
+
+
+async def test_one_turn_is_undone_beneath_another(folder: Path, watched: Watched) -> None:
+    file = folder / "a.py"
+    file.write_text(lines(*range(40)))
+    for turn, number in (("t1", 5), ("t2", 25)):
+        text = file.read_text().replace(f"line {number}\n", f"{turn}\n")
+        await watched.turn(turn, lambda _, text=text: file.write_text(text))
+    await watched.revert("t1")
+    assert file.read_text() == lines(*range(40)).replace("line 25\n", "t2\n")
+
+
+async def test_a_conflict_is_chosen_file_by_file(folder: Path, watched: Watched) -> None:
+    names = ("a.txt", "b.txt", "c.txt")
+    for name in names:
+        (folder / name).write_text("before\n")
+
+    def act(_: Path) -> None:
+        for name in names:
+            (folder / name).write_text("agent\n")
+        (folder / "new.txt").write_text("agent\n")
+
+    await watched.turn("t", act)
+    for name in (*names[:2], "new.txt"):
+        (folder / name).write_text("person\n")
+    now = contents(folder)
+    with pytest.raises(RevertConflict) as conflict:
+        await watched.revert()
+    assert set(conflict.value.reasons) == {str(folder / n) for n in ("a.txt", "b.txt", "new.txt")}
+    assert contents(folder) == now
+
+    done = await watched.revert(a_txt="keep", b_txt="restore", new_txt="keep")
+    assert sorted(done.kept) == [str(folder / "a.txt"), str(folder / "new.txt")]
+    texts = {name: (folder / name).read_text() for name in (*names, "new.txt")}
+    assert texts == {
+        "a.txt": "person\n",
+        "b.txt": "before\n",
+        "c.txt": "before\n",
+        "new.txt": "person\n",
+    }
+
+
+async def test_what_was_ignored_before_is_not_taken_for_new(folder: Path, watched: Watched) -> None:
+    (folder / ".gitignore").write_text("secret\n")
+    (folder / "secret").write_text("a person's\n")
+    await watched.turn("t", lambda _: (folder / ".gitignore").write_text(""))
+    assert [Path(each.path).name for each in (await watched.changes()).files] == [".gitignore"]
+    await watched.revert()
+    assert (folder / "secret").read_text() == "a person's\n"
+
+
+async def test_nothing_is_written_through_a_link(
+    folder: Path, watched: Watched, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (folder / "sub").mkdir()
+    (folder / "sub" / "file").write_text("before\n")
+    await watched.turn("t", lambda _: (folder / "sub" / "file").write_text("after\n"))
+    shutil.rmtree(folder / "sub")
+    (folder / "sub").symlink_to(outside)
+    with pytest.raises(RevertConflict):
+        await watched.revert(force=True)
+    assert list(outside.iterdir()) == []
+
+
+# ── what is left out, and what cannot be read ─────────────────────────────────────────────────
+
+
+async def test_a_large_file_is_left_out_and_said_and_never_deleted(
+    folder: Path, tmp_path: Path
+) -> None:
+    watched = Watched(folder, tmp_path / "data", SnapshotLimits(file_bytes=100))
+    (folder / "large").write_bytes(b"x" * 101)
+    (folder / "grows").write_bytes(b"x")
+
+    def act(_: Path) -> None:
+        (folder / "large").write_bytes(b"y")
+        (folder / "grows").write_bytes(b"x" * 200)
+
+    await watched.turn("t", act)
+    found = await watched.changes()
+    assert {Path(each.path).name: each.size for each in found.left_out} == {
+        "large": 101,
+        "grows": 200,
+    }
+    with pytest.raises(RevertConflict):
+        await watched.revert(force=True)
+    assert (folder / "large").read_bytes() == b"y"
+    assert (folder / "grows").read_bytes() == b"x" * 200
+
+
+async def test_a_folder_with_too_many_files_is_not_watched(folder: Path, tmp_path: Path) -> None:
+    watched = Watched(folder, tmp_path / "data", SnapshotLimits(files=3))
+    for number in range(4):
+        (folder / f"{number}").touch()
+    [root] = (await watched.take()).roots
+    assert root.tree is None
+    assert root.problem == f"{folder} holds more than 3 files: it is not watched"
+
+
+async def test_without_git_it_says_so(
+    folder: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    shutil.copy("/bin/true", folder / "git")  # never found where an agent could put it
+    monkeypatch.setenv("PATH", f".:{folder / 'nothing'}")
+    [root] = (await watched.take()).roots
+    assert root.problem.startswith("git is not installed")
+
+
+async def test_a_folder_that_is_gone_is_said(folder: Path, watched: Watched) -> None:
+    os.rmdir(folder)
+    [root] = (await watched.take()).roots
+    assert root.problem == f"{folder} does not exist"
+
+
+# ── the user's repository ─────────────────────────────────────────────────────────────────────
+
+
+def repository(folder: Path) -> None:
+    """With something staged, changed, stashed, ignored, untracked."""
+    git(folder, "init", "-q")
+    for name in ("tracked", "staged", "changed", "stashed"):
+        (folder / name).write_text("before\n")
+    (folder / ".gitignore").write_text("ignored\nforced\n")
+    (folder / "forced").write_text("tracked though ignored\n")
+    git(folder, "add", "-f", ".")
+    git(folder, "commit", "-qm", "first")
+    (folder / "stashed").write_text("stashed\n")
+    git(folder, "stash", "-q")
+    (folder / "staged").write_text("staged\n")
+    git(folder, "add", "staged")
+    (folder / "changed").write_text("changed\n")
+    (folder / "untracked").write_text("untracked\n")
+    (folder / "ignored").write_text("ignored\n")
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.soak)])
+async def test_snapshots_leave_the_users_repository_alone(
+    folder: Path, watched: Watched, count: int
+) -> None:
+    repository(folder)
+    status, checked = git(folder, "status", "--porcelain=v2"), git(folder, "fsck", "--full")
+    before = contents(folder / ".git")
+    trees: set[str | None] = set()
+    for number in range(count):
+        (folder / "untracked").write_text(f"{number}\n")
+        [root] = (await watched.take()).roots
+        trees.add(root.tree)
+    assert len(trees) == count
+    assert contents(folder / ".git") == before
+    assert git(folder, "status", "--porcelain=v2") == status
+    assert git(folder, "fsck", "--full") == checked
+    shadow = watched.snapshots.shadow(str(folder))
+    git(Path(shadow.git.directory), "--git-dir=.", "fsck", "--full")
+
+
+async def test_what_the_user_prunes_stays_in_snapshots(folder: Path, watched: Watched) -> None:
+    repository(folder)
+    await watched.turn("t", lambda _: (folder / "changed").write_text("agent\n"))
+    git(folder, "checkout", "-q", ".")
+    git(folder, "stash", "clear")
+    git(folder, "reflog", "expire", "--expire=now", "--all")
+    git(folder, "gc", "-q", "--prune=now")
+    (folder / "changed").write_text("agent\n")
+    await watched.revert()
+    assert (folder / "changed").read_text() == "changed\n"
+
+
+async def test_gits_rules_say_what_is_ignored(folder: Path, watched: Watched) -> None:
+    repository(folder)
+    (folder / ".git" / "info" / "exclude").write_text("excluded\n")
+
+    def act(_: Path) -> None:
+        for name in ("ignored", "excluded", "forced", "untracked"):
+            (folder / name).write_text("agent\n")
+
+    await watched.turn("t", act)
+    names = {Path(each.path).name for each in (await watched.changes()).files}
+    assert names == {"forced", "untracked"}
+
+
+async def test_a_part_of_a_repository_follows_the_rules_above_it(
+    folder: Path, tmp_path: Path
+) -> None:
+    git(folder, "init", "-q")
+    (folder / ".gitignore").write_text("*.log\n/build/\n")
+    for name in ("sub", "build"):
+        (folder / name).mkdir()
+        watched = Watched(folder / name, tmp_path / "data")
+
+        def act(inside: Path) -> None:
+            for file in ("a.log", "a.py"):
+                (inside / file).write_text("agent\n")
+            (inside.parent / "outside").write_text("not watched\n")
+
+        await watched.turn("t", act)
+        names = {Path(each.path).name for each in (await watched.changes()).files}
+        # What is ignored as a whole is a folder of its own.
+        assert names == ({"a.py"} if name == "sub" else {"a.log", "a.py"})
+        await watched.revert()
+        assert not (folder / name / "a.py").exists()
+
+
+async def test_repositories_within_are_read_like_folders(folder: Path, watched: Watched) -> None:
+    git(folder, "init", "-q")
+    for name in ("nested", "nested/deeper"):
+        (folder / name).mkdir()
+        git(folder / name, "init", "-q")
+        (folder / name / "file").write_text("before\n")
+    (folder / "worktree").mkdir()
+    (folder / "worktree" / ".git").write_text("gitdir: /nowhere\n")
+    before = contents(folder / "nested")
+
+    def act(_: Path) -> None:
+        (folder / "nested" / "file").write_text("agent\n")
+        (folder / "nested" / "deeper" / "file").write_text("agent\n")
+        (folder / "worktree" / "file").write_text("agent\n")
+
+    await watched.turn("t", act)
+    names = {each.path.removeprefix(f"{folder}/") for each in (await watched.changes()).files}
+    assert names == {"nested/file", "nested/deeper/file", "worktree/file"}
+    await watched.revert()
+    assert contents(folder / "nested") == before
+
+
+async def test_nothing_that_a_folder_configures_is_run(
+    folder: Path, watched: Watched, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    program = folder / "evil.sh"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    program.chmod(0o755)
+    repository(folder)
+    (folder / ".gitattributes").write_text("* filter=evil diff=evil text=auto\n")
+    for name in ("filter.evil.clean", "filter.evil.smudge", "filter.evil.process"):
+        git(folder, "config", name, str(program))
+    for name in ("core.fsmonitor", "diff.external", "diff.evil.textconv", "core.sshCommand"):
+        git(folder, "config", name, str(program))
+    shutil.copy(program, folder / ".git" / "hooks" / "post-index-change")
+    shutil.copy(program, folder / ".git" / "hooks" / "reference-transaction")
+    (folder / "crlf").write_bytes(b"a\r\nb\n")
+    await watched.turn("t", lambda _: (folder / "crlf").write_bytes(b"c\r\n"))
+    assert len((await watched.changes()).files) == 1
+    await watched.revert()
+    assert (folder / "crlf").read_bytes() == b"a\r\nb\n"
+    assert not ran.exists()
+
+
+async def test_our_own_folder_is_never_read(folder: Path) -> None:
+    watched = Watched(folder, folder / "data")
+    await watched.turn("t", lambda _: (folder / "file").write_text("x\n"))
+    assert [Path(each.path).name for each in (await watched.changes()).files] == ["file"]
+
+
+# ── letting go ────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_snapshots_of_a_session_go_with_it(folder: Path, watched: Watched) -> None:
+    (folder / "file").write_text("theirs\n")
+    root = str(folder)
+    [theirs] = await watched.snapshots.take([root], "theirs")
+    (folder / "file").write_text("ours\n")
+    [ours] = await watched.snapshots.take([root], "ours")
+    (folder / "file").write_text("later\n")
+    await watched.snapshots.take([root], None)
+
+    await watched.snapshots.forget("ours")
+    shadow = watched.snapshots.shadow(root)
+
+    async def is_kept(snapshot: RootSnapshot) -> bool:
+        async with shadow.locked():
+            return bool(await shadow.sizes([snapshot.tree or ""]))
+
+    assert await is_kept(theirs)
+    assert not await is_kept(ours)
+    assert not shadow.has("ours")
+
+
+# ── another session at work ───────────────────────────────────────────────────────────────────
+
+
+def test_a_turn_knows_of_others_in_its_folder(folder: Path, watched: Watched) -> None:
+    snapshots, inner = watched.snapshots, folder / "inner"
+    first = snapshots.begin_turn("first", [str(folder)])
+    assert not snapshots.begin_turn("elsewhere", [str(folder.parent / "other")]).end()
+    assert snapshots.begin_turn("second", [str(inner)]).end()
+    assert first.end()  # the second began and ended meanwhile
+    assert not snapshots.begin_turn("third", [str(folder)]).end()
+
+
+# ── killed ────────────────────────────────────────────────────────────────────────────────────
+
+
+def killed(program: str, *words: str) -> None:
+    ran = subprocess.run([sys.executable, PROGRAMS / program, *words], check=False, timeout=120)
+    assert ran.returncode == -signal.SIGKILL
+
+
+async def test_a_restore_that_is_killed_half_way_is_finished(
+    folder: Path, watched: Watched, tmp_path: Path
+) -> None:
+    for number in range(10):
+        (folder / f"{number}.txt").write_text("before\n")
+    before = contents(folder)
+    killed("killed_restore.py", str(folder), str(tmp_path / "data"), "4")
+    half = contents(folder)
+    assert half != before
+    (folder / "9.txt").write_text("a person's\n")
+    [journal] = await watched.snapshots.finish_left()
+    assert journal.session_id == "s"
+    assert journal.left == {str(folder / "9.txt"): "it was changed just now"}
+    assert contents(folder) == before | {"9.txt": (b"a person's\n", False)}
+    assert await watched.snapshots.finish_left() == []
+
+
+async def test_a_snapshot_that_is_killed_half_way_is_taken_again(
+    folder: Path, watched: Watched, tmp_path: Path
+) -> None:
+    (folder / "file").write_text("x\n")
+    before = contents(folder)
+    killed("killed_snapshot.py", str(folder), str(tmp_path / "data"))
+    assert contents(folder) == before
+    [root] = (await watched.take()).roots
+    assert root.tree is not None
+    assert root.problem == ""
+
+
+# ── a person, an agent, put-backs and restores, in any order ──────────────────────────────────
+
+
+class Story:
+    """Random edits of two texts. Every line is written once, so each can be looked for."""
+
+    def __init__(self, seed: int, watched: Watched) -> None:
+        self.dice = random.Random(seed)
+        self.watched = watched
+        self.persons: set[str] = set()
+        self._number = seed * 1_000
+        self._turns = 0
+
+    @property
+    def files(self) -> list[Path]:
+        return [self.watched.folder / name for name in ("one", "two")]
+
+    def edit(self, who: str) -> None:
+        file = self.dice.choice(self.files)
+        text = file.read_text().splitlines(keepends=True) if file.exists() else []
+        self._number += 1
+        line = f"{who} {self._number}\n"
+        at = self.dice.randint(0, len(text))
+        # Neither removes a line of the person's: those are what is looked for.
+        if self.dice.random() < 0.5 and at < len(text) and not text[at].startswith("person"):
+            text[at] = line
+        else:
+            text.insert(at, line)
+        file.write_text("".join(text))
+        if who == "person":
+            self.persons.add(line)
+
+    async def go_on(self) -> None:
+        match self.dice.choice(("person", "agent", "agent", "put back", "restore")):
+            case "person":
+                self.edit("person")
+            case "agent":
+                self._turns += 1
+                await self.watched.turn(f"turn-{self._turns}", lambda _: self.edit("agent"))
+            case "put back":
+                if hunks := [h for f in (await self.watched.changes()).files for h in f.hunks]:
+                    ours = [hunk for hunk in hunks if "other" not in hunk.by]
+                    if ours:
+                        await self.revert(hunks=[self.dice.choice(ours).id])
+            case _:
+                steps = [each.id for each in self.watched.timeline.steps]
+                if steps:
+                    await self.revert(self.dice.choice(steps))
+
+    async def revert(self, *steps: str, hunks: list[str] | None = None) -> None:
+        known = [each.id for each in self.watched.timeline.steps] if hunks else steps
+        try:
+            await self.watched.revert(*known, hunks=hunks)
+        except RevertConflict as conflict:
+            names = {Path(path).name: "keep" for path in conflict.reasons}
+            await self.watched.revert(*known, hunks=hunks, **names)  # pyright: ignore
+
+    def check(self) -> None:
+        there = "".join(file.read_text() for file in self.files if file.exists())
+        assert [line for line in self.persons if line not in there] == []
+
+
+@pytest.mark.parametrize("count", [50, pytest.param(1_000, marks=pytest.mark.soak)])
+async def test_no_edit_of_a_person_is_ever_lost(folder: Path, tmp_path: Path, count: int) -> None:
+    for seed in range(count):
+        for name in ("one", "two"):
+            (folder / name).write_text("".join(f"{name} {seed} {n}\n" for n in range(12)))
+        story = Story(seed, Watched(folder, tmp_path / "data"))
+        for _ in range(6):
+            await story.go_on()
+            story.check()
+
+
+async def test_without_a_person_all_is_as_before(folder: Path, watched: Watched) -> None:
+    for name in ("one", "two"):
+        (folder / name).write_text("".join(f"{name} {n}\n" for n in range(12)))
+    before = contents(folder)
+    story = Story(1, watched)
+    for turn in range(4):
+        await watched.turn(f"turn-{turn}", lambda _: [story.edit("agent") for _ in range(3)])
+    await watched.revert()
+    assert contents(folder) == before

@@ -1,0 +1,177 @@
+"""What happens in the folders of a session is recorded around each turn, and undone on request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from support.hubs import TestLauncher, seen_until, stored, stored_events
+from support.peers import SECONDS
+
+from dragoman.errors import CommandRefused, SessionBusy
+from dragoman.host.snapshots.snapshots import Snapshots
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.hub.running.running_session import RunningSession
+from dragoman.session import events as e
+from dragoman.testing import AgentTurn, ScriptedAgent
+
+
+class Own(ScriptedAgent):
+    """Writes by itself, as `act` says, and tells that it ran something unless it is `silent`."""
+
+    def __init__(self, act: Callable[[str], None], *, silent: bool = False) -> None:
+        super().__init__(self._play)
+        self._act = act
+        self._silent = silent
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    async def _play(self, turn: AgentTurn) -> None:
+        turn.say("begun")
+        await self.go_on.wait()
+        if not self._silent:
+            turn.tool_call("call", "run it", kind="execute", status="completed")
+        self._act(turn.text)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+@asynccontextmanager
+async def watching(tmp_path: Path, agent: ScriptedAgent) -> AsyncGenerator[Hub]:
+    kept = Snapshots(tmp_path / "snapshots")
+    async with (
+        stored(tmp_path) as store,
+        Hub(store, TestLauncher({"it": agent}), snapshots=kept) as hub,
+    ):
+        yield hub
+
+
+async def asked(live: RunningSession, text: str) -> str:
+    turn = await live.prompt(text)
+    async with asyncio.timeout(SECONDS):
+        await turn
+        assert live.session.tracker is not None
+        await live.session.tracker.settled()
+    return turn.id
+
+
+async def test_a_turn_is_recorded_with_what_it_changed(tmp_path: Path, folder: Path) -> None:
+    agent = Own(lambda text: void((folder / "new.txt").write_text(text)))
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        turn = await asked(live, "hello\n")
+        found = await hub.folders.changes(live.id)
+        assert [(each.path, each.by, each.turns) for each in found.files] == [
+            (str(folder / "new.txt"), ["agent"], [turn])
+        ]
+        taken = [x for x in await stored_events(hub, live.id) if isinstance(x, e.WorkspaceSnapshot)]
+        assert [(x.moment, x.step_id) for x in taken] == [("turn_start", turn), ("turn_end", turn)]
+        assert [(x.path, x.status, x.added) for x in taken[1].files] == [
+            (str(folder / "new.txt"), "added", 1)
+        ]
+        assert (await hub.state(live.id)).snapshot == taken[1]
+
+
+async def test_without_a_word_of_the_agent_it_cannot_be_told(tmp_path: Path, folder: Path) -> None:
+    agent = Own(lambda text: void((folder / "new.txt").write_text(text)), silent=True)
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        turn = await asked(live, "hello\n")
+        [file] = (await hub.folders.changes(live.id, turn)).files
+        assert file.by == ["unknown"]
+
+
+async def test_a_turn_is_undone_after_a_restart(tmp_path: Path, folder: Path) -> None:
+    agent = Own(lambda text: void((folder / "new.txt").write_text(text)))
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        turn = await asked(live, "hello\n")
+        session_id = live.id
+    async with watching(tmp_path, agent) as hub:
+        reply = await hub.send(session_id, c.Revert(turn))
+        assert reply["paths"] == [str(folder / "new.txt")]
+        assert not (folder / "new.txt").exists()
+        assert (await hub.folders.changes(session_id)).files == []
+        await hub.send(session_id, c.Revert(reply["restore"]))
+        assert (folder / "new.txt").read_text() == "hello\n"
+
+
+async def test_a_revert_during_a_turn_waits_for_its_end(tmp_path: Path, folder: Path) -> None:
+    agent = Own(lambda text: void((folder / text).write_text(text)))
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        first = await asked(live, "one")
+        agent.go_on.clear()
+        turn = await live.prompt("two")
+        reply = await hub.send(live.id, c.Revert(first))
+        assert (reply["waits"], reply["paths"]) == (True, [])
+        assert (folder / "one").exists()
+        with pytest.raises(SessionBusy):
+            await hub.folders.rewind(live.id, first)
+        agent.go_on.set()
+        seen = await seen_until(hub.watch(live.id), e.FileReverted)
+        assert any(isinstance(x, e.Notice) and "waits" in x.title for x in seen)
+        assert turn.done
+        assert not (folder / "one").exists()
+        assert (folder / "two").exists()
+
+
+async def test_a_conflict_names_the_files(tmp_path: Path, folder: Path) -> None:
+    file = folder / "a"
+    file.write_text("before\n")
+    async with watching(tmp_path, Own(lambda text: void(file.write_text(text)))) as hub:
+        live = await hub.create("it", str(folder))
+        await asked(live, "agent\n")
+        file.write_text("person\n")
+        with pytest.raises(CommandRefused) as refused:
+            await hub.send(live.id, c.Revert())
+        assert refused.value.code == "conflict"
+        assert set(refused.value.detail["reasons"]) == {str(file)}
+        reply = await hub.send(live.id, c.Restore(choices={str(file): "keep"}))
+        assert (reply["paths"], reply["kept"]) == ([], [str(file)])
+        assert file.read_text() == "person\n"
+
+
+async def test_a_rewind_restores_files_and_begins_again(tmp_path: Path, folder: Path) -> None:
+    agent = Own(lambda text: void((folder / text.split()[0]).write_text(text)))
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        await asked(live, "one")
+        second = await asked(live, "two")
+        await asked(live, "three")
+        done = await hub.folders.rewind(live.id, second, summary=True)
+        assert done.prompt == "two"
+        assert sorted(done.paths) == [str(folder / "three"), str(folder / "two")]
+        assert (done.continuity, done.session_id != live.id) == ("reset", True)
+        new = hub.live[done.session_id]
+        events = await stored_events(hub, new.id)
+        [begun] = [x for x in events if isinstance(x, e.TurnStarted)]
+        assert "The user: one" in begun.text
+        assert "two" not in begun.text
+        assert any(isinstance(x, e.Notice) and live.id in x.title for x in events)
+        with pytest.raises(CommandRefused, match="no turn"):
+            await hub.folders.rewind(live.id, "turn-unknown")
+
+
+async def test_snapshots_are_deleted_with_the_session(tmp_path: Path, folder: Path) -> None:
+    agent = Own(lambda text: void((folder / "new.txt").write_text(text)))
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        await asked(live, "hello\n")
+        assert hub.folders.snapshots is not None
+        shadow = hub.folders.snapshots.shadow(str(folder))
+        assert shadow.has(live.id)
+        await hub.delete(live.id)
+        assert not shadow.has(live.id)
+
+
+def void(_: object) -> None:
+    """For what only writes."""
