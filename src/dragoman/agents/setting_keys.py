@@ -168,18 +168,13 @@ RETENTION_KEYS: Keys = {
 
 FENCE_KEYS: Keys = {
     "mode": (
-        '`"off"`, `"on"`, `"ask"` or `"require"`',
-        "`on`: a fence if this system can build one; `ask`: the same, and you are asked about "
-        'writes outside it; `require`: nothing is started without; default `"on"`. '
-        '`"fence": "on"` is short for `"fence": {"mode": "on"}`',
+        '`"off"`, `"on"` or `"require"`',
+        "`on`: a fence if this system can build one; `require`: nothing is started without; "
+        'default `"on"`. `"fence": "on"` is short for `"fence": {"mode": "on"}`',
     ),
     "write": ("list of strings", "further folders that may be written, such as a cache"),
     "read": (
         "list of strings",
         "paths inside `/tmp` or a covered folder that may be read in spite of that",
-    ),
-    "network": (
-        '`"all"`, `"none"` or list of strings',
-        'which hosts can be reached: `host`, `host:port` or `*.domain`; default `"all"`',
     ),
 }

@@ -30,13 +30,7 @@ from dragoman.agents.setting_keys import (
 )
 from dragoman.data_directory import settings_file
 from dragoman.errors import ConfigError, UnknownAgent
-from dragoman.host.fence.fence_terms import (
-    FENCE_MODES,
-    NO_FENCE,
-    FenceMode,
-    FenceTerms,
-    Network,
-)
+from dragoman.host.fence.fence_terms import FENCE_MODES, NO_FENCE, FenceMode, FenceTerms
 from dragoman.host.rules.policy_file import read_strict_json
 from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.facts import EVERYTHING, MOST_SYSTEM_PROMPT, Offer, SystemPrompt
@@ -226,7 +220,6 @@ class _Reader:
             mode=self._fence_mode(entry.get("mode", "on"), f"{place}.mode"),
             write=self._folders(entry.get("write", []), f"{place}.write"),
             read=self._folders(entry.get("read", []), f"{place}.read"),
-            network=self._network(entry.get("network", "all"), f"{place}.network"),
         )
 
     def _fence_mode(self, value: Any, place: str) -> FenceMode:
@@ -240,15 +233,6 @@ class _Reader:
             if not os.path.isabs(path):
                 self._fail(f"{place}[{index}]", f"an absolute path, not {path!r}")
         return paths
-
-    def _network(self, value: Any, place: str) -> Network:
-        match value:
-            case "all" | "none":
-                return value
-            case str():
-                return self._fail(place, f'"all", "none" or a list of hosts, not {value!r}')
-            case _:
-                return self._strings(value, place)
 
     def _enter(self, value: Any) -> Literal["queue", "steer"]:
         match value:

@@ -252,10 +252,10 @@ def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> Argum
     add_repeatable(allowed.add_argument, "--policy", "FILE", text)
     allowed.add_argument(
         "--fence",
-        choices=("off", "on", "ask", "require"),
+        choices=("off", "on", "require"),
         help="let the kernel keep the agent and everything it starts inside the workspace: --fence "
-        "alone means on; ask: you are asked about writes outside; require: without a fence nothing "
-        "is started (default: from the settings, else off)",
+        "alone means on; require: without a fence nothing is started (default: from the settings, "
+        "else off)",
     )
     return allowed
 

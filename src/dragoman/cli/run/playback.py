@@ -159,8 +159,9 @@ class Playback(Stage):
         self._introduced = True
         where = record.cwd or ("" if record.imported is None else record.imported.cwd)
         words = f"{record.id}  {called(record.name, record.title)}".rstrip()
-        fenced = "" if fence is None else f", fenced ({fence})"
-        lines = [(words, BOLD), (f"{record.agent} in {where}{fenced}", DIM)]
+        lines = [(words, BOLD), (f"{record.agent} in {where}", DIM)]
+        if fence is not None:
+            lines.append((f"fenced ({fence})", DIM))
         if (prompt := record.system_prompt) is not None:
             instead = " (override)" if prompt.mode == "override" else ""
             lines.append((f"system prompt{instead}: {prompt.text}", DIM))

@@ -6,11 +6,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-FenceMode: TypeAlias = Literal["off", "on", "ask", "require"]
-"""`on`: fenced if the system can do it; `ask`: the same, and a person is asked about a write
-outside; `require`: nothing is started without."""
-FENCE_MODES: tuple[FenceMode, ...] = ("off", "on", "ask", "require")
-Network: TypeAlias = Literal["all", "none"] | tuple[str, ...]
+FenceMode: TypeAlias = Literal["off", "on", "require"]
+"""`on`: fenced if the system can do it; `require`: nothing is started without."""
+FENCE_MODES: tuple[FenceMode, ...] = ("off", "on", "require")
 
 
 class FenceTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +19,6 @@ class FenceTerms(msgspec.Struct, frozen=True, kw_only=True):
     """Further folders that may be written."""
     read: tuple[str, ...] = ()
     """Paths that may be read although they are in a place that is private or covered."""
-    network: Network = "all"
 
 
 NO_FENCE = FenceTerms()
