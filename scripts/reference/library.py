@@ -27,7 +27,7 @@ GROUPS = {
     "Connect to an agent": (
         "Client AgentCommand RemoteAgent Transport HostCapabilities SessionOptions Timeouts Quirks "
         "Offer SystemPrompt Fence fence_around Tap AgentInfo AgentCapabilities AuthMethod "
-        "SessionInfo run_prompt"
+        "AuthStatus SessionInfo run_prompt tracing"
     ),
     "Sessions and turns": (
         "Session Turn Steer Stream PromptInput Change FolderChanges ChangedFile Hunk "

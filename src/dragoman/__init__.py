@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from dragoman.agents.agent_fence import fence_around
     from dragoman.agents.extensions import Quirks
     from dragoman.agents.settings import AgentSettings, Retention, Settings, load_settings
+    from dragoman.agents.sign_ins import AuthStatus
     from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
     from dragoman.client.client import Client, run_prompt
-    from dragoman.client.config import HostCapabilities, SessionOptions, Timeouts
+    from dragoman.client.config import HostCapabilities, SessionOptions, Timeouts, tracing
     from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
     from dragoman.client.sessions.prompts import PromptInput
     from dragoman.client.sessions.session import Session
@@ -211,6 +212,7 @@ __all__ = [
     "Audio",
     "AuthMethod",
     "AuthRequired",
+    "AuthStatus",
     "BackgroundWork",
     "CallTimeout",
     "CancelIgnored",
@@ -377,15 +379,17 @@ __all__ = [
     "load_settings",
     "request_meta",
     "run_prompt",
+    "tracing",
 ]
 
 _NAMES = {
     "agents.agent_fence": "fence_around",
     "agents.extensions": "Quirks",
     "agents.settings": "AgentSettings Retention Settings load_settings",
+    "agents.sign_ins": "AuthStatus",
     "client.capabilities": "AgentCapabilities AgentInfo AuthMethod SessionInfo",
     "client.client": "Client run_prompt",
-    "client.config": "HostCapabilities SessionOptions Timeouts",
+    "client.config": "HostCapabilities SessionOptions Timeouts tracing",
     "client.mcp": "HttpServer InProcessServer McpServer SseServer StdioServer",
     "client.sessions.prompts": "PromptInput",
     "client.sessions.session": "Session",

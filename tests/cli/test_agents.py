@@ -69,7 +69,20 @@ def test_json_is_an_array_of_objects(dragoman: Dragoman) -> None:
         "variable": "",
         "signIn": "",
         "homepage": "",
+        "signedIn": None,
+        "account": None,
     }
+
+
+def test_agents_are_listed_with_what_they_last_said_of_their_sign_in(dragoman: Dragoman) -> None:
+    said = {"status": {"state": "authenticated", "account": "Ada"}, "at": 1}
+    dragoman.state.mkdir(parents=True, exist_ok=True)
+    noted = {"demo": said, "gone": {"status": {"state": "unauthenticated"}, "at": 1}}
+    (dragoman.state / "sign_ins.json").write_text(json.dumps(noted))
+    dragoman.write_settings({"agent_servers": {"gone": {"command": "/no/such/agent"}}})
+    lines = dragoman("agents", "list").out.splitlines()
+    assert next(line for line in lines if "gone" in line).endswith("; not signed in")
+    assert next(line for line in lines if "demo" in line).endswith("; signed in (Ada)")
 
 
 @pytest.mark.parametrize("shape", [(), ("--json",)])

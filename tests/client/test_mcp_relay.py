@@ -8,7 +8,8 @@ import errno
 import os
 import socket
 import stat
-from collections.abc import AsyncGenerator
+import tempfile
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from support.clients import started
 from support.raw_agent import RawAgent
 
 from dragoman import Client, InProcessServer
+from dragoman.client import mcp_relay
 from dragoman.errors import InvalidParams
 
 HELLO = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "x"}}
@@ -258,3 +260,29 @@ async def test_a_process_with_one_free_descriptor_serves_the_connection_later(
         async with program(told) as mcp:
             assert "result" in await mcp.ask("tools/list")
     assert tries >= 2
+
+
+@pytest.fixture
+def short_path(monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+    """A temporary directory for folders of sockets, whose addresses must be short."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(short_path: Path) -> None:
+    left, young, other, used = (short_path / f"dragoman-{name}" for name in "lyou")
+    listener = socket.socket(socket.AF_UNIX)
+    for folder in (left, young, other, used):
+        folder.mkdir()
+    for folder in (left, young):
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(f"{folder}/mcp")
+    listener.bind(f"{used}/mcp")
+    listener.listen()
+    (other / "a file").touch()
+    for folder in (left, other, used):
+        os.utime(folder, (1, 1))
+    mine = Path(mcp_relay.private_folder())
+    listener.close()
+    assert set(short_path.iterdir()) == {young, other, used, mine}

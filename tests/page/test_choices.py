@@ -264,3 +264,16 @@ async def test_a_session_is_begun_with_a_system_prompt_and_shows_it(tmp_path: Pa
         await page.get_by_role("tab", name="Info").click()
         await expect(page.locator(".info dl")).to_contain_text("System prompt (override)")
         await expect(page.locator(".info dl")).to_contain_text("Always.")
+
+
+async def test_an_agent_that_is_not_signed_in_says_so_above_the_first_prompt(
+    tmp_path: Path,
+) -> None:
+    async with meeting(tmp_path, "signed_out") as page:
+        await new_session(page)
+        line = page.get_by_role("status").filter(has_text="is not signed in")
+        await line.get_by_role("button", name="Sign in").click()
+        await page.get_by_role("dialog").get_by_role("button", name="A key").click()
+        await expect(line).to_have_count(0)
+        await page.goto(page.url.partition("#")[0] + "#/agents")
+        await expect(page.locator(".agents .card").first).to_contain_text("Signed in")

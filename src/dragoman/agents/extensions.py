@@ -80,6 +80,9 @@ PROMPT_QUEUEING: Final = Extension(
     said_by="Claude",
     meaning="in the agent's capabilities: it accepts a prompt while another is in flight",
 )
+PUSHED_STATUS: Final = "_auth/status_update"
+"""A notification of Claude and Codex with their `authStatus`: ACP's `auth/status_update` before it
+was one."""
 EXTENSIONS: Final = (
     *TOOL_NAMES,
     TOOL_OUTPUT,

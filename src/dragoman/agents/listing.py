@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from dragoman.agents.known import KnownAgent, known_agents, known_as
 from dragoman.agents.settings import AgentSettings, Settings
+from dragoman.agents.sign_ins import Noted, SignInNotes
 
 State: TypeAlias = Literal["installed", "missing", "remote", "built in"]
 
@@ -29,10 +30,24 @@ class ListedAgent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     variable: str = ""
     sign_in: str = ""
     homepage: str = ""
+    signed_in: bool | None = None
+    """As it last said; null if it never did, or cannot."""
+    account: str | None = None
 
 
-def list_agents(settings: Settings) -> list[ListedAgent]:
+def list_agents(settings: Settings, sign_ins: SignInNotes | None = None) -> list[ListedAgent]:
     """Every agent once; a name in the settings is before the same name among the known."""
+    noted = {} if sign_ins is None else sign_ins.all()
+    return [_with_sign_in(agent, noted.get(agent.name)) for agent in _each(settings)]
+
+
+def _with_sign_in(agent: ListedAgent, noted: Noted | None) -> ListedAgent:
+    if noted is None:
+        return agent
+    return replace(agent, signed_in=noted.status.signed_in, account=noted.status.account)
+
+
+def _each(settings: Settings) -> list[ListedAgent]:
     default = next(iter(settings.agents), "demo")
     known = {agent.name: agent for agent in known_agents() if agent.name not in settings.agents}
     return [

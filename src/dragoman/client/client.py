@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -13,16 +13,30 @@ import msgspec
 
 from dragoman.agents.extensions import Quirks
 from dragoman.agents.known import known_command
-from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
-from dragoman.client.config import Attendance, HostCapabilities, SessionOptions, Timeouts
+from dragoman.agents.sign_ins import AuthStatus
+from dragoman.client.capabilities import (
+    AgentCapabilities,
+    AgentInfo,
+    AuthMethod,
+    SessionInfo,
+    explained,
+)
+from dragoman.client.config import (
+    Archived,
+    Attendance,
+    HostCapabilities,
+    SessionOptions,
+    Timeouts,
+    offered_by,
+)
 from dragoman.client.connection import Connection
 from dragoman.client.connection_questions import OutsideQuestions
 from dragoman.client.dialects.dialect import Dialect, Meta, Welcome
 from dragoman.client.router import Router
 from dragoman.client.sessions.session import CLOSED_SECONDS, Session
 from dragoman.client.sessions.session_factory import Listener, Openings, Terms
-from dragoman.data_directory import data_directory
 from dragoman.errors import (
+    AuthRequired,
     CancelIgnored,
     ConnectionClosed,
     DragomanError,
@@ -36,12 +50,11 @@ from dragoman.host.forms.elicitation import (
     ElicitationProvider,
     ElicitationRequest,
 )
-from dragoman.host.gate import Providers
+from dragoman.host.gate import checked_providers
 from dragoman.host.permissions.questions import PermissionsProvider
 from dragoman.host.rules.policy import Policy
 from dragoman.host.terminals.provider import TerminalsProvider
-from dragoman.host.terminals.pty import LocalTerminals
-from dragoman.host.workspace.files import FilesProvider, LocalFiles
+from dragoman.host.workspace.files import FilesProvider
 from dragoman.rpc import Pace, Tap
 from dragoman.session.bounds import ID, LIMITS, weigh_struct
 from dragoman.transport.stdio import AgentCommand
@@ -97,9 +110,14 @@ class Client:
             terms.providers.elicitation, offered=capabilities.elicitation, attended=self.attended
         )
         self._router = Router(self._outside)
+        self._router.note_auth = self._note_auth
+        self.auth: AuthStatus | None = None
+        """Whether the agent is signed in, as it last said; None if it said nothing yet."""
+        self.on_auth: Callable[[AuthStatus], None] | None = None
+        """Called when that changes."""
         side = _side(agent, proxies)
         self.files_are_here = side == "here"
-        offers = _offers(capabilities, terms.policy, name, side)
+        offers = offered_by(capabilities, terms.policy, name, side)
         self._connection = Connection(
             agent,
             self._router,
@@ -152,7 +170,7 @@ class Client:
         WebSocket's, and TypeError for anything else that is not an agent, or for a provider that
         lacks a method.
         """
-        providers = _checked(files, terminals, permissions, elicitation, fence)
+        providers = checked_providers(files, terminals, permissions, elicitation, fence)
         known_as = name or name_of(agent)
         return cls(
             _called(_found(agent), known_as),
@@ -255,6 +273,7 @@ class Client:
             await self.dialect.authenticate(method_id, meta)
         finally:
             self._outside.withdraw(None)
+        self._note_auth(AuthStatus("authenticated"))
 
     @property
     def pending(self) -> list[ElicitationRequest]:
@@ -290,11 +309,27 @@ class Client:
         """Sign out. Raises Unsupported if the agent does not offer it."""
         self.require("logout", "logout")
         await self.dialect.logout(meta)
+        self._note_auth(AuthStatus("unauthenticated"))
 
     async def auth_status(self, *, meta: Meta = None) -> str:
-        """The agent's own word for whether it is signed in. Raises Unsupported."""
+        """The agent's own word for whether it is signed in; `auth` has all of it. Raises
+        Unsupported."""
         self.require("auth_status", "auth/status")
-        return await self.dialect.auth_status(meta)
+        status = await self.dialect.auth_status(meta)
+        self._note_auth(status)
+        return status.state
+
+    def _note_auth(self, status: AuthStatus) -> None:
+        before, self.auth = self.auth, status
+        if status != before and self.on_auth is not None:
+            self.on_auth(status)
+
+    def explained(self, error: DragomanError) -> DragomanError:
+        """The same error; one that asks for a sign-in has what to do about it in its sentence."""
+        if not isinstance(error, AuthRequired):
+            return error
+        self._note_auth(AuthStatus("unauthenticated"))
+        return explained(error, self.auth_methods)
 
     @property
     def reply_meta(self) -> dict[str, dict[str, Any]]:
@@ -398,16 +433,20 @@ class Client:
         cwd: str | os.PathLike[str] | None = None,
         cursor: str | None = None,
         *,
+        archived: Archived | None = None,
         meta: Meta = None,
     ) -> AsyncIterator[SessionInfo]:
         """The sessions that the agent knows, page by page from `cursor`, except those it describes
-        in more than 64 KiB. Raises Unsupported."""
+        in more than 64 KiB. `archived` says whether those that it archived are among them; if it is
+        not given, that is up to the agent. Raises Unsupported."""
         self.require("list", "session/list")
+        if archived is not None:
+            self.require("archive", "session/archive")
         folder = None if cwd is None else _absolute(cwd)
         seen: set[str | None] = set()
         while cursor not in seen:
             seen.add(cursor)
-            page, cursor = await self.dialect.list_sessions(folder, cursor, meta)
+            page, cursor = await self.dialect.list_sessions(folder, cursor, meta, archived=archived)
             for info in page:
                 if len(info.id) <= ID and weigh_struct(info) <= LIMITS.fact:
                     yield info
@@ -483,60 +522,6 @@ class Client:
                 self._greet(await self._connection.reconnect())
         await session.gate.close()  # no agent knows what the lost one had running
         await self.openings.reconnect(session)
-
-
-def _offers(
-    host: HostCapabilities, policy: Policy, agent: str, side: Side | None
-) -> HostCapabilities:
-    """What the program wants to offer, but nothing that rules deny altogether. Files and commands
-    of another machine are not ours to offer, nor can a sign-in run there."""
-    offered = msgspec.structs.replace(
-        host,
-        read_files=host.read_files and policy.could_allow("read", agent=agent, person=True),
-        write_files=host.write_files and policy.could_allow("write", agent=agent, person=True),
-        terminals=host.terminals and policy.could_allow("execute", agent=agent, person=True),
-    )
-    if side == "here":
-        return offered
-    return msgspec.structs.replace(
-        offered, read_files=False, write_files=False, terminals=False, terminal_sign_in=False
-    )
-
-
-_PROTOCOLS = {
-    "files": FilesProvider,
-    "terminals": TerminalsProvider,
-    "permissions": PermissionsProvider,
-    "elicitation": ElicitationProvider,
-}
-
-
-def _checked(
-    files: FilesProvider | None,
-    terminals: TerminalsProvider | None,
-    permissions: PermissionsProvider | None,
-    elicitation: ElicitationProvider | None,
-    fence: Fence | None = None,
-) -> Providers:
-    """With ours for files and terminals where there is no other. Raises TypeError now rather than
-    when the agent first needs what is not there."""
-    closed = [str(data_directory())]
-    providers = Providers(
-        files=files or LocalFiles(forbidden=closed),
-        terminals=terminals or LocalTerminals(forbidden=closed, fence=fence),
-        permissions=permissions,
-        elicitation=elicitation,
-    )
-    for name, protocol in _PROTOCOLS.items():
-        provider = getattr(providers, name)
-        methods = [method for method in vars(protocol) if not method.startswith("_")]
-        lacking = [each for each in methods if not callable(getattr(provider, each, None))]
-        if provider is not None and lacking:
-            raise TypeError(
-                f"{name}= takes a {protocol.__module__}.{protocol.__name__}: "
-                f"{type(provider).__name__} has no {' and no '.join(lacking)}"
-            )
-    return providers
 
 
 def _side(

@@ -1,19 +1,30 @@
-"""Options of a client and of its sessions: what the agent is offered, and how long to wait."""
+"""Options of a client and of its sessions: what the agent is offered, how long to wait, tracing."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, TypedDict
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 import msgspec
 
 from dragoman.client.mcp import McpServer
 from dragoman.session.facts import SystemPrompt
 
+if TYPE_CHECKING:
+    from dragoman.host.rules.policy import Policy
+    from dragoman.transport.transport import Side
+
 Attendance: TypeAlias = Literal["wait", "refuse"]
 """What becomes of a question that no provider takes and the reader of the turn does not answer: it
 can `wait` for `answer`, or we `refuse` it."""
+
+
+Archived: TypeAlias = Literal["include", "exclude", "only"]
+"""Which of the sessions that an agent has archived it lists."""
 
 
 class HostCapabilities(msgspec.Struct, kw_only=True, frozen=True):
@@ -36,6 +47,24 @@ class HostCapabilities(msgspec.Struct, kw_only=True, frozen=True):
             "elicitation/create": self.elicitation,
         }
         return frozenset(method for method, on in switches.items() if on)
+
+
+def offered_by(
+    host: HostCapabilities, policy: Policy, agent: str, side: Side | None
+) -> HostCapabilities:
+    """What the program wants to offer, but nothing that rules deny altogether. Files and commands
+    of another machine are not ours to offer, nor can a sign-in run there."""
+    offered = msgspec.structs.replace(
+        host,
+        read_files=host.read_files and policy.could_allow("read", agent=agent, person=True),
+        write_files=host.write_files and policy.could_allow("write", agent=agent, person=True),
+        terminals=host.terminals and policy.could_allow("execute", agent=agent, person=True),
+    )
+    if side == "here":
+        return offered
+    return msgspec.structs.replace(
+        offered, read_files=False, write_files=False, terminals=False, terminal_sign_in=False
+    )
 
 
 class Timeouts(msgspec.Struct, kw_only=True, frozen=True):
@@ -69,3 +98,37 @@ class SessionOptions(TypedDict, total=False):
     """A text is added to the agent's own instructions."""
     meta: dict[str, Any] | None
     """The `_meta` of the request."""
+
+
+_TRACE_PARENT = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+)
+_MOST_STATE = 512
+_trace: ContextVar[dict[str, str]] = ContextVar("trace", default={})  # noqa: B039 - never changed
+
+
+@contextmanager
+def tracing(traceparent: str | None, tracestate: str | None = None) -> Generator[None]:
+    """While this lasts, sessions that are opened and prompts that are sent carry this trace context
+    of W3C in their `_meta`. One that is not valid is ignored, as the recommendation asks."""
+    trace: dict[str, str] = {}
+    if traceparent is not None and _TRACE_PARENT.fullmatch(traceparent):
+        trace = {"traceparent": traceparent}
+        if tracestate and len(tracestate) <= _MOST_STATE and tracestate.isprintable():
+            trace["tracestate"] = tracestate
+    token = _trace.set(trace)
+    try:
+        yield
+    finally:
+        _trace.reset(token)
+
+
+def current_trace() -> dict[str, str]:
+    """The trace context of the caller, if it has one."""
+    return _trace.get()
+
+
+def traced(meta: dict[str, Any] | None) -> dict[str, Any] | None:
+    """With the caller's trace context; what `meta` says of it itself counts."""
+    trace = _trace.get()
+    return meta if not trace else trace | (meta or {})

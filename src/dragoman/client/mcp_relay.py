@@ -8,12 +8,17 @@ answered here, as long as the session lasts that brought the server along.
 from __future__ import annotations
 
 import asyncio
+import errno
+import glob
 import os
 import shutil
 import socket
+import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import msgspec
@@ -35,6 +40,9 @@ _VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
 """Of MCP; the newest first."""
 _MOST_CONNECTIONS = 256
 _LONGEST_ADDRESS = 100  # the kernel takes 107 bytes, macOS 103
+_PREFIX = "dragoman-"
+_SETTLED_SECONDS = 60.0
+"""A folder that is younger may be that of a process which does not listen yet."""
 _SHORT_SECONDS = 1.0
 """Until a process without a free descriptor tries again to take a connection."""
 
@@ -60,7 +68,7 @@ class McpRelay:
 
     def _address(self) -> str:
         if self._folder is None:
-            self._folder = _private_folder(self._parent)
+            self._folder = private_folder(self._parent)
             self._listen(f"{self._folder}/mcp")
         return f"{self._folder}/mcp"
 
@@ -103,13 +111,33 @@ class McpRelay:
             self._folder = None
 
 
-def _private_folder(parent: str | None) -> str:
+def private_folder(parent: str | None = None) -> str:
     """Only for this user; with a short name, since the address of a socket must be."""
-    folder = tempfile.mkdtemp(prefix="dragoman-", dir=parent)
-    if parent is not None or len(os.fsencode(folder)) <= _LONGEST_ADDRESS - len("/mcp"):
-        return folder
-    os.rmdir(folder)
-    return tempfile.mkdtemp(prefix="dragoman-", dir="/tmp")
+    folder = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+    if parent is None and len(os.fsencode(folder)) > _LONGEST_ADDRESS - len("/mcp"):
+        os.rmdir(folder)
+        folder = tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp")
+    _sweep(os.path.dirname(folder))
+    return folder
+
+
+def _sweep(directory: str) -> None:
+    """Remove the folders of processes that were killed: nobody listens there."""
+    for folder in glob.glob(f"{glob.escape(directory)}/{_PREFIX}*"):
+        with suppress(OSError):
+            found = os.lstat(folder)
+            is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+            if is_ours and time.time() - found.st_mtime > _SETTLED_SECONDS and _is_left(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_left(folder: str) -> bool:
+    """Whether there is a socket that nobody listens to, and nothing else."""
+    if os.listdir(folder) != ["mcp"]:
+        return False
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)
+        return probe.connect_ex(f"{folder}/mcp") == errno.ECONNREFUSED
 
 
 async def _duplicate(connected: socket.socket) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dragoman.agents.sign_ins import AuthStatus
 from dragoman.client.connection_questions import OutsideQuestions
 from dragoman.client.dialects.dialect import Place, PulledSteers
 from dragoman.client.mcp import InProcessServer, McpHandler
@@ -38,11 +39,16 @@ def _unheard(method: str, params: bytes) -> None:
     """There is no agent yet."""
 
 
+def _unnoted(status: AuthStatus) -> None:
+    """There is no client yet."""
+
+
 class Router:
     """The `Host` of a dialect: every call goes to the gate of its session."""
 
     def __init__(self, outside: OutsideQuestions, early: EarlyLimits = EARLY_LIMITS) -> None:
         self.outside = outside
+        self.note_auth: Callable[[AuthStatus], None] = _unnoted
         self.notify: Callable[[str, bytes], None] = _unheard
         """Sends the agent a notification, once there is a connection."""
         self.strays = 0
@@ -127,6 +133,9 @@ class Router:
         for session in self.sessions():
             session.gate.consent.elicitations.complete(elicitation_id)
         self.outside.complete(elicitation_id)
+
+    def on_auth_status(self, status: AuthStatus) -> None:
+        self.note_auth(status)
 
     # ── steers ────────────────────────────────────────────────────────────────────────────────
 

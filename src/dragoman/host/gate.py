@@ -13,10 +13,11 @@ import shlex
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from dragoman.data_directory import data_directory
 from dragoman.errors import (
     DragomanError,
     InternalError,
@@ -51,6 +52,7 @@ from dragoman.host.terminals.provider import (
     TerminalSnapshot,
     TerminalsProvider,
 )
+from dragoman.host.terminals.pty import LocalTerminals
 from dragoman.host.workspace.changes import Change
 from dragoman.host.workspace.files import Changed, FilesProvider, Found, LocalFiles
 from dragoman.host.workspace.jail import Resolved, at, check_roots, real_file, real_path, real_roots
@@ -61,6 +63,9 @@ from dragoman.session import events as e
 from dragoman.session.content import Diff
 from dragoman.session.facts import Decision
 from dragoman.session.state import SessionState
+
+if TYPE_CHECKING:
+    from dragoman.host.fence.fence import Fence
 
 logger = logging.getLogger("dragoman.host")
 
@@ -442,3 +447,39 @@ def _title(command: TerminalCommand, cwd: str | None) -> str:
     where = "" if cwd is None else f" in {cwd}"
     names = ", ".join(shown_names(tuple(command.env)))
     return f"Run {line}{where}" + (f" with {names} set" if command.env else "")
+
+
+_PROTOCOLS = {
+    "files": FilesProvider,
+    "terminals": TerminalsProvider,
+    "permissions": PermissionsProvider,
+    "elicitation": ElicitationProvider,
+}
+
+
+def checked_providers(
+    files: FilesProvider | None,
+    terminals: TerminalsProvider | None,
+    permissions: PermissionsProvider | None,
+    elicitation: ElicitationProvider | None,
+    fence: Fence | None = None,
+) -> Providers:
+    """With ours for files and terminals where there is no other. Raises TypeError now rather than
+    when the agent first needs what is not there."""
+    closed = [str(data_directory())]
+    providers = Providers(
+        files=files or LocalFiles(forbidden=closed),
+        terminals=terminals or LocalTerminals(forbidden=closed, fence=fence),
+        permissions=permissions,
+        elicitation=elicitation,
+    )
+    for name, protocol in _PROTOCOLS.items():
+        provider = getattr(providers, name)
+        methods = [method for method in vars(protocol) if not method.startswith("_")]
+        lacking = [each for each in methods if not callable(getattr(provider, each, None))]
+        if provider is not None and lacking:
+            raise TypeError(
+                f"{name}= takes a {protocol.__module__}.{protocol.__name__}: "
+                f"{type(provider).__name__} has no {' and no '.join(lacking)}"
+            )
+    return providers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.agents.sign_ins import SignInNotes
 from dragoman.data_directory import data_directory, running_directory
 from dragoman.host.snapshots.snapshots import Snapshots
 from dragoman.hub.cluster.host_directory import home_of
@@ -31,4 +32,5 @@ def new_hub(
         label=label,
         # Nobody could find those of a session that is not recorded, nor delete them.
         snapshots=kept if tracks_agents else None,
+        sign_ins=SignInNotes() if tracks_agents else None,
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Unpack
 import msgspec
 from msgspec import UNSET
 
+from dragoman.agents.sign_ins import SignInNotes
 from dragoman.client.client import Client
 from dragoman.errors import (
     CommandRefused,
@@ -77,7 +78,8 @@ class Hub:
     With `attended`, someone always answers questions; else only the person a client's provider
     asks. In `notes`, a folder, stands what runs here, for the next hub if this one is killed.
     `home` is the id of this machine in a store that others have too, `label` what people call it.
-    What a terminal prints beyond `output_limits` is not recorded.
+    What a terminal prints beyond `output_limits` is not recorded. What agents say of their sign-in
+    is noted in `sign_ins`.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Hub:
         output_limits: OutputLimits = OutputLimits(),  # noqa: B008 - it cannot change
         limits: HubLimits | None = None,
         snapshots: Snapshots | None = None,
+        sign_ins: SignInNotes | None = None,
     ) -> None:
         self.store = store
         self.limits = limits or HubLimits()
@@ -100,7 +103,11 @@ class Hub:
         self.news = News()
         self._orphans = None if notes is None else Orphans(notes, self.owner)
         self._agents = AgentPool(
-            launcher, self._agents_changed, limits=self.limits, attended=attended
+            launcher,
+            self._agents_changed,
+            limits=self.limits,
+            attended=attended,
+            on_auth=None if sign_ins is None else sign_ins.note,
         )
         self._opener = Opener(
             store,

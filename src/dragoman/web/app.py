@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from dragoman.client.config import tracing
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed, failure_of, response_for
 from dragoman.web.routing.openapi import document
@@ -116,7 +117,9 @@ class Dispatch:
     async def _answered(self, route: Route, request: Request) -> ASGIApp:
         try:
             given = await _given(route, request)
-            return _response(route, await route.handler(self._server, **given))
+            headers = request.headers
+            with tracing(headers.get("traceparent"), headers.get("tracestate")):
+                return _response(route, await route.handler(self._server, **given))
         except ClientDisconnect:
             # Only for the log: the client does not read it.
             return response_for(

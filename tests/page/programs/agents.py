@@ -377,3 +377,15 @@ def steered() -> ScriptedAgent:
         capabilities=v1.AgentCapabilities(meta={"steering": {"supported": True}}),
         answers={"_session/steering": _steering},
     )
+
+
+def signed_out() -> ScriptedAgent:
+    """Says that it is not signed in until it is."""
+    status = v1.AgentAuthCapabilities(status=v1.AuthStatusCapabilities())
+    answers: dict[str, Any] = {"auth/status": {"state": "unauthenticated"}}
+    return ScriptedAgent(
+        [say("hello")],
+        capabilities=msgspec.structs.replace(EVERYTHING, auth=status),
+        auth_methods=[v1.AuthMethodAgent(id="key", name="A key")],
+        answers=answers,
+    )

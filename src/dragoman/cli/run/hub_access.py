@@ -17,6 +17,7 @@ from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.agent_setup import offer_of
 from dragoman.client.capabilities import NO_OVERRIDE, NO_SYSTEM_PROMPT
 from dragoman.client.client import Client
+from dragoman.client.config import tracing
 from dragoman.client.mcp import McpServer
 from dragoman.errors import (
     AmbiguousSession,
@@ -77,7 +78,16 @@ async def hub_of(
     job: Job, start: Callable[[Offer], Client], *, attended: bool
 ) -> AsyncGenerator[Hub]:
     """`start` makes the client of the job's agent; `attended` says whether someone here answers
-    what it asks. Raises StoreError."""
+    what it asks. The environment may say what trace this run belongs to. Raises StoreError."""
+    with tracing(os.environ.get("TRACEPARENT"), os.environ.get("TRACESTATE")):
+        async with _hub_of(job, start, attended=attended) as hub:
+            yield hub
+
+
+@asynccontextmanager
+async def _hub_of(
+    job: Job, start: Callable[[Offer], Client], *, attended: bool
+) -> AsyncGenerator[Hub]:
     is_recorded = not job.options.no_store
     try:
         store = await (open_default() if is_recorded else open_store(None))

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from dragoman.agents.extensions import STEERING, said
+from dragoman.agents.sign_ins import AuthStatus, status_from
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.config import Timeouts
 from dragoman.client.dialects import steer_calls
@@ -140,6 +141,10 @@ class Host(Protocol):
         ...
 
     def on_elicitation_complete(self, elicitation_id: str) -> None: ...
+
+    def on_auth_status(self, status: AuthStatus) -> None:
+        """The agent says whether it is signed in."""
+        ...
 
     def on_run(self, session_id: str, run_id: str | None) -> None:
         """The agent names the run that a steer is for; None when it is over."""
@@ -269,9 +274,10 @@ class Dialect(ABC):
     @abstractmethod
     async def logout(self, meta: Meta = None) -> None: ...
 
-    async def auth_status(self, meta: Meta = None) -> str:
+    async def auth_status(self, meta: Meta = None) -> AuthStatus:
         request = self.schema.AuthStatusRequest(meta=meta)
-        return (await self._control("auth/status", request, self.schema.AuthStatusResponse)).state
+        reply = await self._control("auth/status", request, self.schema.AuthStatusResponse)
+        return status_from(reply.state, reply.accounts)
 
     async def list_providers(self, meta: Meta = None) -> list[dict[str, Any]]:
         request = self.schema.ListProvidersRequest(meta=meta)
@@ -381,9 +387,16 @@ class Dialect(ABC):
     # ── sessions the agent keeps ──────────────────────────────────────────────────────────────
 
     async def list_sessions(
-        self, cwd: str | None, cursor: str | None, meta: Meta = None
+        self,
+        cwd: str | None,
+        cursor: str | None,
+        meta: Meta = None,
+        *,
+        archived: str | None = None,
     ) -> tuple[list[SessionInfo], str | None]:
-        request = self.schema.ListSessionsRequest(cwd=cwd, cursor=cursor, meta=meta)
+        request = self.schema.ListSessionsRequest(
+            cwd=cwd, cursor=cursor, archived=archived, meta=meta
+        )
         reply = await self._control("session/list", request, self.schema.ListSessionsResponse)
         return [session_info(info) for info in reply.sessions], reply.next_cursor
 

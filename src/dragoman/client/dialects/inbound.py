@@ -14,6 +14,8 @@ from typing import Any, ClassVar, TypeVar, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from dragoman.agents.extensions import PUSHED_STATUS
+from dragoman.agents.sign_ins import pushed_status, status_from
 from dragoman.client.dialects.dialect import Host
 from dragoman.client.dialects.translation import Schema, elicitation_request
 from dragoman.client.mcp import telling
@@ -49,6 +51,13 @@ class SharedServing(ABC):
         elif method == "elicitation/complete":
             done = codec.decode(params, self.schema.CompleteElicitationNotification)
             self._host.on_elicitation_complete(done.elicitation_id)
+        elif method == "auth/status_update":
+            told = codec.decode(params, self.schema.AuthStatusUpdateNotification)
+            self._host.on_auth_status(status_from(told.state, told.accounts))
+        elif method == PUSHED_STATUS:
+            pushed = pushed_status(_decoded(params, dict[str, Any]))
+            if pushed is not None:
+                self._host.on_auth_status(pushed)
         else:
             logger.debug("the notification %s was ignored", method)
 

@@ -12,7 +12,8 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
-from dragoman.client.capabilities import AgentCapabilities, explained
+from dragoman.client.capabilities import AgentCapabilities
+from dragoman.client.config import traced
 from dragoman.client.dialects.dialect import Dialect, Finished, Meta, Place
 from dragoman.client.sessions import session_requests
 from dragoman.client.sessions.folder_tracker import FolderWork
@@ -21,7 +22,6 @@ from dragoman.client.sessions.session_log import SessionLog
 from dragoman.client.sessions.steering import Steer, Steering
 from dragoman.client.sessions.turn import Turn
 from dragoman.errors import (
-    AuthRequired,
     CancelIgnored,
     ConnectionClosed,
     DragomanError,
@@ -170,7 +170,7 @@ class Session(FolderWork):
         if waits and when_busy == "raise":
             raise SessionBusy(self.id)
         turn = self._turn_for(_new_turn_id(), content, terms)
-        turn.meta, turn.warnings = meta, warnings
+        turn.meta, turn.warnings = traced(meta), warnings
         turn.timeout = timeout if timeout is not None else turn.timeout
         if waits:
             self._queue.append(turn)
@@ -250,7 +250,7 @@ class Session(FolderWork):
                 self.id, turn.content, turn.meta, lambda finished: self._finish(turn, finished)
             )
         except DragomanError as error:
-            self._fail(turn, self._explained(error))
+            self._fail(turn, self._client.explained(error))
         except Exception as error:
             # Whatever it is, a turn ends.
             logger.exception("a turn failed")
@@ -259,14 +259,9 @@ class Session(FolderWork):
             if self._prompting is not None and self._prompting[0] is turn:
                 self._prompting = None
 
-    def _explained(self, error: DragomanError) -> DragomanError:
-        if isinstance(error, AuthRequired):
-            return explained(error, self._client.auth_methods)
-        return error
-
     def _finish(self, turn: Turn, finished: Finished) -> None:
         if finished.error is not None:
-            self._fail(turn, self._explained(finished.error))
+            self._fail(turn, self._client.explained(finished.error))
         elif not turn.done:
             self.gate.consent.turn_ended("the turn ended")
             ended = e.TurnEnded(turn.id, finished.stop_reason, finished.usage, meta=finished.meta)

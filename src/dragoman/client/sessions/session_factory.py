@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from dragoman.agents.extensions import Quirks, quirks_for
-from dragoman.client.capabilities import explained, lacking_for
-from dragoman.client.config import HostCapabilities
+from dragoman.client.capabilities import lacking_for
+from dragoman.client.config import HostCapabilities, traced
 from dragoman.client.dialects.dialect import Opened, Place
 from dragoman.client.mcp import InProcessServer, McpServer, StdioServer, supported
 from dragoman.client.router import Router
@@ -105,7 +105,7 @@ class Openings(msgspec.Struct, eq=False):
             mcp_servers=servers,
             programs=programs,
             system_prompt=system_prompt,
-            meta=meta,
+            meta=traced(meta),
             notes=notes,
         )
 
@@ -285,7 +285,7 @@ class Openings(msgspec.Struct, eq=False):
         try:
             yield
         except AuthRequired as error:
-            raise explained(error, self.client.auth_methods) from error
+            raise self.client.explained(error) from error
 
     # ── making ────────────────────────────────────────────────────────────────────────────────
 

@@ -20,9 +20,10 @@ class _Command(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="comma
 
 class Prompt(_Command, frozen=True, tag="prompt"):
     """Send a prompt; it waits while a turn runs. The reply has the `turn` and whether it is
-    `queued`."""
+    `queued`. `trace` is the trace context of the sender."""
 
     content: str | list[Content]
+    trace: dict[str, str] = {}
 
 
 class RuledPrompt(_Command, frozen=True, tag="ruled_prompt"):
@@ -31,6 +32,7 @@ class RuledPrompt(_Command, frozen=True, tag="ruled_prompt"):
 
     content: str | list[Content]
     terms: TurnTerms
+    trace: dict[str, str] = {}
 
 
 class SteerTurn(_Command, frozen=True, tag="steer"):

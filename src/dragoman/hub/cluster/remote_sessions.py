@@ -5,6 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from dragoman.client.config import current_trace
 from dragoman.errors import (
     CommandRefused,
     DragomanError,
@@ -46,6 +49,8 @@ class Elsewhere:
         if isinstance(command, c.AnswerElicitation) and command.content is not None:
             reply = await ask_owner(hub.store, hub.news, record.id, c.AskKey(), to=to)
             command = c.sealed(command, reply["key"])
+        if isinstance(command, c.Prompt | c.RuledPrompt) and (trace := current_trace()):
+            command = msgspec.structs.replace(command, trace=trace)
         return await ask_owner(hub.store, hub.news, record.id, command, to=to)
 
     async def begin(self, record: SessionRecord, host: HostRecord) -> None:

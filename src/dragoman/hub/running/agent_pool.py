@@ -13,11 +13,13 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
+from dragoman.agents.sign_ins import AuthStatus
 from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
 from dragoman.data_directory import make_private
@@ -114,7 +116,10 @@ class AgentPool:
         *,
         limits: HubLimits,
         attended: bool = False,
+        on_auth: Callable[[str, AuthStatus], None] | None = None,
     ) -> None:
+        self._on_auth = on_auth
+        self._asking: set[asyncio.Task[None]] = set()
         self._limits = limits
         self._attended = attended
         self.launcher = launcher
@@ -152,7 +157,12 @@ class AgentPool:
             client.fence.roots += more
         client.questions = "wait" if self._attended else "refuse"
         running = PooledAgent(client, self._changed)
+        if self._on_auth is not None:
+            client.on_auth = partial(self._on_auth, agent)
         await client.__aenter__()
+        if client.capabilities.auth_status:
+            self._asking.add(task := asyncio.create_task(_ask_auth(client)))
+            task.add_done_callback(self._asking.discard)
         self._running.append(running)
         self._changed()
         return running
@@ -187,6 +197,8 @@ class AgentPool:
 
     async def aclose(self) -> None:
         self._shared.clear()
+        for task in self._asking:
+            task.cancel()
         await asyncio.gather(*map(self._end, list(self._running)))
 
     async def _end(self, running: PooledAgent) -> None:
@@ -199,6 +211,12 @@ class AgentPool:
     def _changed(self) -> None:
         if self._on_change is not None:
             self._on_change([running.client for running in self._running])
+
+
+async def _ask_auth(client: Client) -> None:
+    """Nobody waits for it: an agent that cannot say it is prompted like any other."""
+    with suppress(DragomanError):
+        await client.auth_status()
 
 
 def _used(running: PooledAgent) -> PooledAgent:

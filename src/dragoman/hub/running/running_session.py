@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
+from dragoman.client.config import tracing
 from dragoman.client.dialects.dialect import Dialect
 from dragoman.client.sessions.prompts import PromptInput
 from dragoman.client.sessions.session import Session
@@ -215,12 +216,12 @@ class RunningSession:
 
     async def _execute(self, command: c.Command) -> c.Reply:
         match command:
-            case c.Prompt(content):
-                turn = await self.prompt(content)
+            case c.Prompt(content, trace):
+                turn = await self._traced(trace, content)
                 return {"turn": turn.id, "queued": turn in self.session.queued}
-            case c.RuledPrompt(content, terms):
+            case c.RuledPrompt(content, terms, trace):
                 check_terms(terms, self.id, home=self.home, offered=self.session.gate.offered)
-                turn = await self.prompt(content, terms)
+                turn = await self._traced(trace, content, terms)
                 return {"turn": turn.id, "queued": turn in self.session.queued}
             case c.SteerTurn(content):
                 return await self._steer(content)
@@ -248,6 +249,15 @@ class RunningSession:
             await self.recall()
         undone = await self.session.gate.revert(turn_id, paths=paths, force=command.force)
         return {"paths": [str(change.path) for change in undone]}
+
+    async def _traced(
+        self, trace: dict[str, str], content: PromptInput, terms: TurnTerms | None = None
+    ) -> Turn:
+        """A prompt with the trace context that came with it, else that of our caller."""
+        if not trace:
+            return await self.prompt(content, terms)
+        with tracing(trace.get("traceparent"), trace.get("tracestate")):
+            return await self.prompt(content, terms)
 
     async def recall(self) -> None:
         """Have the session's `changes` and `revert` know of what it wrote before it was run here.

@@ -6,6 +6,7 @@ import msgspec
 
 from dragoman.agents.doctor.examination import examine
 from dragoman.agents.listing import list_agents
+from dragoman.agents.sign_ins import SignInNotes
 from dragoman.client.capabilities import AuthMethod
 from dragoman.errors import UnknownAgent, Unsupported
 from dragoman.host.forms.elicitation import ElicitationAnswer
@@ -35,7 +36,7 @@ _MANY = 10_000
 
 
 async def list_all(server: Server) -> AgentList:
-    return AgentList(agents=list_agents(server.launcher.settings()))
+    return AgentList(agents=list_agents(server.launcher.settings(), SignInNotes()))
 
 
 # ── what an agent knows ───────────────────────────────────────────────────────────────────────
@@ -46,7 +47,7 @@ async def sessions(server: Server, name: str, query: AgentSessionsQuery) -> Agen
     known = {record.agent_session_id: record.id for record in ours}
     found: list[AgentSessionShape] = []
     async with server.hub.using(name, server.cwd) as client:
-        async for info in client.list_sessions(query.cwd):
+        async for info in client.list_sessions(query.cwd, archived=query.archived):
             found.append(
                 AgentSessionShape(
                     id=info.id,
@@ -54,6 +55,7 @@ async def sessions(server: Server, name: str, query: AgentSessionsQuery) -> Agen
                     title=info.title,
                     updated_at=info.updated_at,
                     known_as=known.get(info.id),
+                    archived=info.archived,
                 )
             )
             if len(found) == query.limit:

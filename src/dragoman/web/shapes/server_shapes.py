@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.agents.doctor.report import Grade, Report
 from dragoman.agents.listing import ListedAgent
+from dragoman.client.config import Archived
 from dragoman.ui_stream import UIMessage
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=500)]
@@ -32,7 +33,10 @@ class AgentList(Shape):
 
 
 class AgentSessionsQuery(Shape):
+    """`archived`: whether those that the agent has archived are listed, if it archives any."""
+
     cwd: str | None = None
+    archived: Archived | None = None
     limit: Count = 100
 
 
@@ -44,6 +48,7 @@ class AgentSessionShape(Shape):
     title: str | None
     updated_at: str | None
     known_as: str | None
+    archived: bool | None
 
 
 class AgentSessions(Shape):

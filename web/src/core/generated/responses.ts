@@ -134,6 +134,8 @@ export interface ListedAgent {
   variable: string
   signIn: string
   homepage: string
+  signedIn: boolean | null
+  account: string | null
 }
 
 export interface AgentSessionShape {
@@ -142,6 +144,7 @@ export interface AgentSessionShape {
   title: string | null
   updatedAt: string | null
   knownAs: string | null
+  archived: boolean | null
 }
 
 export interface SignIn {

@@ -46,6 +46,7 @@ function Agent({ agent }: { agent: AgentInfo }) {
         {agent.isDefault && <span className="tag">default</span>}
         <span className={`status ${missing ? 'pending' : 'completed'}`}><Icon name={missing ? 'clock' : 'check'} /> {missing ? 'not installed' : agent.state}</span>
       </header>
+      {agent.signedIn !== null && <p className={agent.signedIn ? 'quiet' : 'notice warning'}><Icon name="shield" /> <span>{agent.signedIn ? 'Signed in' : 'Not signed in'}{agent.account && <> (<Plain text={agent.account} />)</>}</span></p>}
       {agent.path && <p className="quiet"><code><Plain text={agent.path} /></code></p>}
       {missing && agent.install && <p>Install with <code className="install"><Plain text={agent.install} /></code></p>}
       {missing && agent.variable && <p className="quiet">Needs <code><Plain text={agent.variable} /></code> or its own sign-in.</p>}

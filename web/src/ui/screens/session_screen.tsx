@@ -13,6 +13,7 @@ import { Composer } from '../composer/composer'
 import { fileDrop } from '../composer/file_drop'
 import { DeletedSession, MissingSession } from './missing_session'
 import { UntrustedLine } from './project_rules'
+import { SignedOutLine } from './sign_in'
 import { Icon } from '../common/icons'
 import { ContextMeter } from '../pane/context_meter'
 import { rememberOptions } from '../sidebar/remembered_options'
@@ -50,6 +51,7 @@ export function SessionScreen({ id, entry }: { id: string; entry: number | null 
         <ErrorBoundary name="thread"><Transcript key={id} session={session} entry={entry} find={shell.find} /></ErrorBoundary>
         {session.loaded && session.state.entries.length === 0 && <ErrorBoundary name="hints"><Hints session={session} /></ErrorBoundary>}
         {session.loaded && !session.gone && <ErrorBoundary name="project’s rules"><UntrustedLine session={session} /></ErrorBoundary>}
+        {session.loaded && !session.gone && <ErrorBoundary name="sign-in"><SignedOutLine session={session} /></ErrorBoundary>}
         {lost && !session.gone && <Stranded session={session} host={lost.name} />}
         {session.gone ? <DeletedSession session={session} /> : unplaced ? <Unplaced session={unplaced} /> : <ErrorBoundary name="composer"><Composer session={session} main /></ErrorBoundary>}
       </main>

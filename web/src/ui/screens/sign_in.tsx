@@ -3,6 +3,8 @@
 import { useEffect, useState } from 'react'
 import { shellWords } from '../../core/safe_text'
 import { agents as api, type SignIns, type SignInMethod } from '../../live/api'
+import type { LiveSession } from '../../live/session'
+import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'
 import { AgentQuestions } from '../permissions/agent_questions'
 import { copy } from '../common/clipboard'
@@ -18,6 +20,29 @@ export function SignIn({ agent }: { agent: string }) {
       <p>The agent <strong><Plain text={agent} /></strong> requires you to sign in. Try again afterwards.</p>
       <SignInMethods agent={agent} done={() => shell.set({ dialog: null })} />
     </Modal>
+  )
+}
+
+const LOOK_MS = 3_000
+
+/** Above the first prompt: an agent that says it is not signed in would refuse it. */
+export function SignedOutLine({ session }: { session: LiveSession }) {
+  const { agent, turns } = session.state
+  const begins = session.loaded && turns.length === 0
+  useSignal(store.list)
+  // It says so a moment after its start, or after a sign-in somewhere else.
+  useEffect(() => {
+    if (!begins) return
+    void store.askAgents()
+    const timer = setInterval(() => void store.askAgents(), LOOK_MS)
+    return () => clearInterval(timer)
+  }, [begins])
+  if (!begins || store.agents.find((each) => each.name === agent)?.signedIn !== false) return null
+  return (
+    <p className="notice warning" role="status">
+      <Icon name="shield" /> <span><Plain text={agent} /> is not signed in.</span>
+      <button type="button" onClick={() => shell.open({ name: 'signin', agent })}>Sign in</button>
+    </p>
   )
 }
 

@@ -62,6 +62,7 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
     <Modal title="New session">
       <form className="stack" onSubmit={(event) => void create(event)}>
         <label className="field"><span className="label">Agent</span><AgentSelect value={agent} onChange={choose} /></label>
+        {store.agents.find((each) => each.name === agent)?.signedIn === false && <small className="wrong"><Plain text={agent} /> is not signed in, as it last said.</small>}
         <div className="field">
           <label className="field">
             <span className="label">Folder</span>

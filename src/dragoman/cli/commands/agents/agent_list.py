@@ -9,11 +9,12 @@ import msgspec
 
 from dragoman.agents.listing import ListedAgent, list_agents
 from dragoman.agents.settings import load_settings
+from dragoman.agents.sign_ins import SignInNotes
 from dragoman.safe_text import reveal
 
 
 def run(options: argparse.Namespace) -> int:
-    agents = list_agents(load_settings(options.settings))
+    agents = list_agents(load_settings(options.settings), SignInNotes())
     if options.names:
         print("\n".join(agent.name for agent in agents))
     elif options.json:
@@ -35,7 +36,16 @@ def _table(agents: list[ListedAgent]) -> str:
 
 def _row(agent: ListedAgent, width: int) -> str:
     mark = "*" if agent.is_default else " "
-    return reveal(f"{mark} {agent.name:<{width}}  {agent.state:<9}  {_detail(agent)}").rstrip()
+    words = f"{mark} {agent.name:<{width}}  {agent.state:<9}  {_detail(agent)}{_sign_in(agent)}"
+    return reveal(words).rstrip()
+
+
+def _sign_in(agent: ListedAgent) -> str:
+    """As the agent last said, when it ran."""
+    if agent.signed_in is None:
+        return ""
+    account = "" if agent.account is None else f" ({agent.account})"
+    return f"; signed in{account}" if agent.signed_in else "; not signed in"
 
 
 def _detail(agent: ListedAgent) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from functools import partial
 
+from dragoman.agents.sign_ins import SignInNotes
 from dragoman.cli.ask.asker import TerminalAsker, Tty
 from dragoman.cli.ask.sign_in_prompt import known_ways, run_in_terminal
 from dragoman.cli.exit_codes import UsageError
@@ -60,13 +62,15 @@ async def _logout(options: argparse.Namespace) -> None:
 
 def _client(choice: agent_setup.ChosenAgent) -> Client:
     agent, asker = choice.agent, _asker()
-    return Client.start(
+    client = Client.start(
         agent.target,
         name=agent.name,
         capabilities=HostCapabilities(terminal_sign_in=True, elicitation=asker is not None),
         elicitation=asker,
         protocol=agent.protocol,
     )
+    client.on_auth = partial(SignInNotes().note, agent.name)
+    return client
 
 
 def _asker() -> TerminalAsker | None:

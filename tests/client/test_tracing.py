@@ -1,0 +1,66 @@
+"""The caller's trace context reaches the agent in `_meta`; sessions are listed by `archived`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clients import started
+from support.hubs import TestLauncher, stored
+from support.raw_agent import RawAgent
+
+from dragoman import Unsupported, tracing
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.hub import Hub
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+async def test_sessions_and_prompts_carry_it(tmp_path: Path) -> None:
+    agent = RawAgent(session__prompt={"stopReason": "end_turn"})
+    async with started(agent) as client:
+        with tracing(PARENT, "vendor=1"):
+            session = await client.new_session(tmp_path, meta={"x": 1})
+            turn = session.prompt("go")
+        await turn
+        await session.prompt("again")
+    trace = {"traceparent": PARENT, "tracestate": "vendor=1"}
+    assert agent.sent("session/new")[0]["_meta"] == trace | {"x": 1}
+    first, second = agent.sent("session/prompt")
+    assert first["_meta"] == trace
+    assert "_meta" not in second
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, "", "x", PARENT.upper(), "00-" + "0" * 32 + PARENT[35:], "ff" + PARENT[2:]]
+)
+async def test_what_is_not_valid_is_ignored(tmp_path: Path, wrong: str | None) -> None:
+    agent = RawAgent()
+    async with started(agent) as client:
+        with tracing(wrong, "vendor=1"):
+            await client.new_session(tmp_path)
+    assert "_meta" not in agent.sent("session/new")[0]
+
+
+async def test_a_command_from_another_process_brings_it_along(tmp_path: Path) -> None:
+    agent = RawAgent(session__prompt={"stopReason": "end_turn"})
+    async with stored(tmp_path) as store, Hub(store, TestLauncher({"it": agent})) as hub:
+        live = await hub.create("it", str(tmp_path))
+        sent = c.decode_command(c.encode_command(c.Prompt("go", {"traceparent": PARENT})))
+        await hub.send(live.id, sent)
+        await agent.expect("session/prompt")
+    assert agent.sent("session/prompt")[0]["_meta"] == {"traceparent": PARENT}
+
+
+async def test_archived_sessions_are_listed_as_asked(tmp_path: Path) -> None:
+    listing: dict[str, Any] = {"sessionCapabilities": {"list": {}, "archive": {}}}
+    agent = RawAgent(listing, session__list={"sessions": []})
+    async with started(agent) as client:
+        assert [each async for each in client.list_sessions(archived="only")] == []
+        assert [each async for each in client.list_sessions()] == []
+    assert agent.sent("session/list") == [{"archived": "only"}, {}]
+    plain = RawAgent({"sessionCapabilities": {"list": {}}}, session__list={"sessions": []})
+    async with started(plain) as client:
+        with pytest.raises(Unsupported):
+            [each async for each in client.list_sessions(archived="only")]
