@@ -127,7 +127,7 @@ class Connection:
             is_held=self._host.asks_outside,
         )
         peer.pace = self.pace
-        self._host.notify = peer.notify
+        self._host.notify, self._host.drain = peer.notify, transport.drain
         return await peer.__aenter__()
 
     def _is_at_work(self, session_id: str) -> bool:

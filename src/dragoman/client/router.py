@@ -7,9 +7,10 @@ and asks belongs to the session that it works for.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 from dragoman.agents.sign_ins import AuthStatus
@@ -43,6 +44,10 @@ def _unnoted(status: AuthStatus) -> None:
     """There is no client yet."""
 
 
+async def _drained() -> None:
+    """Nothing is on its way."""
+
+
 class Router:
     """The `Host` of a dialect: every call goes to the gate of its session."""
 
@@ -51,6 +56,9 @@ class Router:
         self.note_auth: Callable[[AuthStatus], None] = _unnoted
         self.notify: Callable[[str, bytes], None] = _unheard
         """Sends the agent a notification, once there is a connection."""
+        self.drain: Callable[[], Awaitable[None]] = _drained
+        """Waits until the agent has read most of what it was sent."""
+        self._reading = asyncio.Lock()
         self.strays = 0
         """How often the agent sent something for a session that is not open here."""
         self._sessions: dict[str, Session] = {}
@@ -166,7 +174,14 @@ class Router:
         self, session_id: str, path: str, line: int | None, limit: int | None
     ) -> str:
         with self._serving(session_id) as gate:
-            return await gate.read_text_file(path, line, limit)
+            return await gate.read_text_file(path, line, limit, self._one_answer())
+
+    @asynccontextmanager
+    async def _one_answer(self) -> AsyncGenerator[None]:
+        """A file may be large: the next is read when the agent has taken the one before."""
+        async with self._reading:
+            await self.drain()
+            yield
 
     async def write_text_file(self, session_id: str, path: str, content: str) -> None:
         with self._serving(session_id) as gate:

@@ -11,7 +11,7 @@ import logging
 import os
 import shlex
 from collections.abc import Callable, Collection, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -132,7 +132,14 @@ class Gate:
 
     # ── files ─────────────────────────────────────────────────────────────────────────────────
 
-    async def read_text_file(self, path: str, line: int | None, limit: int | None) -> str:
+    async def read_text_file(
+        self,
+        path: str,
+        line: int | None,
+        limit: int | None,
+        reading: AbstractAsyncContextManager[None],
+    ) -> str:
+        """Once it is allowed, the file is read within `reading`."""
         self._require("fs/read_text_file", operation="read", paths=[path])
         check_roots(self.workspace)
         met: list[str] = []
@@ -142,10 +149,11 @@ class Gate:
         workspace = self._widened(os.path.dirname(real), outside=access.place == "outside")
         await self.consent.permit(access, f"Read {path}")
         try:
-            with self._blaming("files"):
-                return await self._providers.files.read_text_file(
-                    workspace, real, line=line, limit=limit
-                )
+            async with reading:
+                with self._blaming("files"):
+                    return await self._providers.files.read_text_file(
+                        workspace, real, line=line, limit=limit
+                    )
         except ResourceNotFound:
             if self._missing_file == "empty":
                 return ""

@@ -8,7 +8,7 @@ Each says in its own module only what the other does not say alike.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
@@ -189,6 +189,7 @@ class Host(Protocol):
     async def release_terminal(self, session_id: str, terminal_id: str) -> None: ...
 
     notify: Callable[[str, bytes], None]
+    drain: Callable[[], Awaitable[None]]
     """Sends the agent a notification."""
 
     def mcp_server(self, server_id: str) -> McpHandler:
