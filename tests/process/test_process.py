@@ -163,3 +163,15 @@ async def test_a_program_can_have_a_controlling_terminal() -> None:
     assert await process.wait() in (ExitStatus(1, None), ExitStatus(None, "SIGINT"))
     await process.stop()
     os.close(ours)
+
+
+@pytest.mark.usefixtures("kind")
+async def test_a_program_can_start_in_a_folder_that_is_named_by_a_descriptor(
+    tmp_path: Path,
+) -> None:
+    folder = os.open(tmp_path, os.O_PATH)
+    try:
+        printed = await output_of("pwd", cwd=f"/proc/{os.getpid()}/fd/{folder}")
+    finally:
+        os.close(folder)
+    assert printed == f"{tmp_path}\n"

@@ -312,10 +312,16 @@ class Inside:
     def fork(self, order: Order, stdio: Sequence[int], report: int) -> int:
         """Fork process 1, which never returns. Raises OSError where it cannot be had."""
         user = os.geteuid(), os.getegid()
-        pid = first_process.fork()
+        # Entered out here: one that is named by a descriptor of the host is out of reach inside.
+        problem = _entered(order[3])
+        try:
+            pid = first_process.fork()
+        finally:
+            if os.getpid() != 1:
+                os.chdir("/")
         if pid == 0:
             self._status.close()
-            _lead(order, stdio, user, self._theirs, report)
+            _lead(order, stdio, user, problem, self._theirs, report)
         self._theirs.close()
         return pid
 
@@ -344,8 +350,22 @@ def _sender(control: list[tuple[int, int, bytes]]) -> int:
     return 0
 
 
+def _entered(directory: bytes) -> int:
+    """Enter a folder; the number of the error, if there is one."""
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        return error.errno or errno.EINVAL
+    return 0
+
+
 def _lead(
-    order: Order, stdio: Sequence[int], user: tuple[int, int], status: socket, report: int
+    order: Order,
+    stdio: Sequence[int],
+    user: tuple[int, int],
+    problem: int,
+    status: socket,
+    report: int,
 ) -> None:
     """Be process 1 of a fence; never returns."""
     step = "fence"
@@ -361,11 +381,11 @@ def _lead(
         _prctl(_PR_SET_NAME, FENCE, 0, 0, 0)
         _show_as(FENCE)
         status.send(b"here")  # raises if the keeper has gone
-        paths, argv, environment, directory, tty, packed = order
+        paths, argv, environment, _, tty, packed = order
         assert packed is not None
-        step = "cwd"
-        os.chdir(directory)
-        step = "fence"
+        if problem:
+            step = "cwd"
+            raise OSError(problem, "the folder cannot be entered")
         first_process.build(FencePlan.unpacked(packed), user, _terminal(stdio) if tty else None)
         _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
         pid = os.fork()
