@@ -13,7 +13,7 @@ from dragoman.client.mcp import McpServer
 from dragoman.events import AgentMessage, TurnEnded
 from dragoman.hub.cluster import commands
 from dragoman.hub.hub import Hub
-from dragoman.session.facts import Offer
+from dragoman.session.facts import Offer, SystemPrompt
 from dragoman.store.open import open_store
 from dragoman.store.records import decode_events
 
@@ -30,6 +30,9 @@ class Launcher:
 
     def mcp_servers(self) -> list[McpServer]:
         return []
+
+    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
+        return None
 
 
 async def main(directory: Path, launcher: Launcher) -> None:

@@ -213,45 +213,37 @@ class RemoteError(DragomanError):
 
 
 class ParseError(RemoteError):
-    code = -32700
-    title = "parse error"
+    code, title = -32700, "parse error"
 
 
 class InvalidRequest(RemoteError):
-    code = -32600
-    title = "invalid request"
+    code, title = -32600, "invalid request"
 
 
 class MethodNotFound(RemoteError):
-    code = -32601
-    title = "method not found"
+    code, title = -32601, "method not found"
 
 
 class InvalidParams(RemoteError):
-    code = -32602
-    title = "invalid params"
+    code, title = -32602, "invalid params"
 
 
 class InternalError(RemoteError):
-    code = -32603
-    title = "internal error"
+    code, title = -32603, "internal error"
 
 
 class RequestCancelled(RemoteError):
-    code = -32800
-    title = "request cancelled"
+    code, title = -32800, "request cancelled"
 
 
 class AuthRequired(RemoteError):
-    code = -32000
-    title = "authentication required"
+    code, title = -32000, "authentication required"
     methods: Sequence[object] = ()
     """The sign-in methods that the agent offers, each an `AuthMethod`."""
 
 
 class ResourceNotFound(RemoteError):
-    code = -32002
-    title = "resource not found"
+    code, title = -32002, "resource not found"
 
 
 _BY_CODE = {cls.code: cls for cls in RemoteError.__subclasses__()}
