@@ -161,6 +161,13 @@ TABLE: dict[str, tuple[str, ...]] = {
         ".config/xonsh/**",
         ".config/zsh/**",
         ".local/bin/**",
+        ".local/share/bash-completion/**",
+        ".asdf/**",
+        ".fzf.bash",
+        ".fzf.zsh",
+        ".nvm/**",
+        ".pyenv/**",
+        ".sdkman/**",
         "config.fish",
         "etc/bash.bashrc",
         "etc/environment",
@@ -187,6 +194,21 @@ TABLE: dict[str, tuple[str, ...]] = {
         ".config/systemd/**",
         ".local/share/applications/**",
         ".local/share/systemd/**",
+        ".local/share/dbus-1/services/**",
+        ".local/share/nautilus/scripts/**",
+        ".config/awesome/**",
+        ".config/bspwm/**",
+        ".config/polybar/**",
+        ".config/qtile/**",
+        ".config/sxhkd/**",
+        ".config/waybar/**",
+        ".mbsyncrc",
+        ".msmtprc",
+        ".mutt/**",
+        ".muttrc",
+        ".sxhkdrc",
+        ".xbindkeysrc",
+        ".xmonad/**",
         "library/launchagents/**",
         "library/launchdaemons/**",
         "etc/cron*/**",
@@ -237,6 +259,8 @@ TABLE: dict[str, tuple[str, ...]] = {
         ".terraform.d/**",
         ".terraformrc",
         ".vault-token",
+        ".local/share/keyrings/**",
+        ".mozilla/**",
         "_netrc",
     ),
     _EDITOR: (
@@ -269,6 +293,10 @@ TABLE: dict[str, tuple[str, ...]] = {
         ".spacemacs",
         ".spacemacs.d/**",
         ".helix/**",
+        ".atom/**",
+        ".nova/**",
+        ".vimspector.json",
+        ".ycm_extra_conf.py",
         "*.sublime-project",
         ".config/code/**",
         ".config/code - oss/**",
@@ -429,6 +457,27 @@ TABLE: dict[str, tuple[str, ...]] = {
         ".pythonrc*",
         ".rprofile",
         ".sqliterc",
+        ".ackrc",
+        ".ansible.cfg",
+        ".config/bat/**",
+        ".config/lazygit/**",
+        ".config/lf/**",
+        ".config/mpv/**",
+        ".config/ranger/**",
+        ".config/yazi/**",
+        ".curlrc",
+        ".irssi/**",
+        ".lessfilter",
+        ".lesskey",
+        ".node_modules/**",
+        ".perldb",
+        ".r/makevars",
+        ".renviron",
+        ".tigrc",
+        ".vagrant.d/**",
+        ".weechat/**",
+        ".wgetrc",
+        "ansible.cfg",
         "*.pth",
         "sitecustomize.py",
         "usercustomize.py",
@@ -514,7 +563,12 @@ def folded(component: str) -> str:
     """A name as the most forgiving file system would compare it."""
     if not component.isascii():
         component = unicodedata.normalize("NFKC", "".join(filter(_is_seen, component)))
-    return component.casefold().rstrip(". ")
+    name = component.casefold().partition(":")[0].rstrip(". ")
+    return _SHORT_NAMES.get(name, name)
+
+
+_SHORT_NAMES = {"git~1": ".git"}
+"""What vfat and NTFS also call a file; after a colon, NTFS has another stream of the same file."""
 
 
 def _is_seen(char: str) -> bool:
