@@ -31,6 +31,10 @@ _END_SECONDS = 20.0
 """How long the end of a session waits for the folder to be read."""
 
 
+_MOST_TOLD = 50
+"""Files that a restore names one by one."""
+
+
 class FolderTracker:
     """The snapshots of one session, kept under `key`; `timeline` has those from before."""
 
@@ -179,8 +183,12 @@ class FolderTracker:
         return done
 
     def _tell(self, done: Reverted) -> None:
-        for path in done.paths:
-            self._session.log.record(e.Notice(f"{path} was put back", source="client"))
+        for path in done.paths[:_MOST_TOLD]:
+            how = "was restored" if os.path.lexists(path) else "was deleted, because it was new"
+            self._session.log.record(e.Notice(f"{path} {how}", source="client"))
+        if (more := len(done.paths) - _MOST_TOLD) > 0:
+            words = f"{more} more files were restored, or deleted because they were new"
+            self._session.log.record(e.Notice(words, source="client"))
 
     def close(self) -> None:
         if self._mark is not None:
