@@ -64,6 +64,11 @@ def make_private(directory: Path) -> Path:
     return directory
 
 
+def private_file(path: str, flags: int) -> int:
+    """The `opener` of a file that its owner alone may read."""
+    return os.open(path, flags, 0o600)
+
+
 def home_id(directory: Path) -> str:
     """What this machine's data directory is called in a store that other machines have too; the
     same at every start."""

@@ -306,7 +306,9 @@ def test_a_session_is_watched_as_events_for_programs(user: Dragoman) -> None:
     watched = user("watch", "fix", "--json", "--all", "--until-idle")
     assert (watched.code, watched.err) == (0, "")
     assert [event["seq"] for event in watched.frames] == [*range(1, only(user)["lastSeq"] + 1)]
-    assert [event["type"] for event in watched.frames][-1] == "turn_ended"
+    # The folder is read again after the turn.
+    types = [event["type"] for event in watched.frames if event["type"] != "workspace_snapshot"]
+    assert types[-1] == "turn_ended"
     # Nothing runs, so there is nothing to wait for.
     assert user("watch", "fix", "--json", "--until-idle").out == ""
     idle = user("watch", "fix", "--until-idle")

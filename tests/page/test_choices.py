@@ -256,7 +256,7 @@ async def test_a_session_is_begun_with_a_system_prompt_and_shows_it(tmp_path: Pa
         dialog = page.get_by_role("dialog")
         await dialog.get_by_text("More options").click()
         await dialog.get_by_label("System prompt").fill("Be brief.\nAlways.")
-        await dialog.get_by_label("Instead of the agent’s own instructions").check()
+        await dialog.get_by_label("Replace the built-in instructions").check()
         await dialog.get_by_role("button", name="Start", exact=True).click()
         await expect(dialog).to_have_count(0)
         await prompt(page, "What were you told?")

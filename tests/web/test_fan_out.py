@@ -34,7 +34,8 @@ async def _ids(server: ServerProcess, session_id: str, last: bytes) -> int:
             rest = rest[-64:] + data
             # A frame that was cut in two is counted with its second half.
             count += rest.count(b"\nid: ") - rest[: len(rest) - len(data)].count(b"\nid: ")
-        return count
+        # The next may have come along with it.
+        return count - rest[rest.index(last) :].count(b"\nid: ")
     finally:
         writer.close()
 

@@ -34,5 +34,6 @@ def _loose(folder: Path) -> list[str]:
     return [
         f"{path.relative_to(folder)} {path.stat().st_mode & 0o777:o}"
         for path in (folder, *folder.rglob("*"))
-        if path.stat().st_mode & 0o777 != (0o700 if path.is_dir() else 0o600)
+        # What git keeps is read-only.
+        if path.stat().st_mode & 0o777 not in ((0o700,) if path.is_dir() else (0o600, 0o400))
     ]

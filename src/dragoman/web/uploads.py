@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from dragoman.client.sessions.prompts import check_size, content_of, find_mentions
-from dragoman.data_directory import make_private
+from dragoman.data_directory import make_private, private_file
 from dragoman.errors import CommandRefused, SessionNotContinued, StoreAway
 from dragoman.host.workspace.regular_file import read_regular
 from dragoman.hub.cluster import commands as c
@@ -132,7 +132,7 @@ class Uploads:
 
     def note(self, folder: Path, store_id: str, session_id: str) -> None:
         """The same for all that is in a folder."""
-        with suppress(OSError), open(folder / _SESSIONS, "a", opener=_private) as file:
+        with suppress(OSError), open(folder / _SESSIONS, "a", opener=private_file) as file:
             file.write(f"{store_id} {session_id}\n")
 
     def sent_only_in(self, store_id: str) -> dict[Path, set[str]]:
@@ -193,10 +193,6 @@ def _last_orphan(sessions: Mapping[str, Kin]) -> float:
     so such a fork may have anything that was sent before it was made."""
     forks = (each for each in sessions.values() if each.parent is not None)
     return max((fork.created_at for fork in forks if fork.parent not in sessions), default=0.0)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 def _type_of(path: Path) -> Path:

@@ -129,9 +129,9 @@ def on_disk(access: Access) -> Look:
     return look
 
 
-MOST_LOOKS = 256
-"""At the disk, for the files that one request names in its commands."""
-_TOO_MANY = f"it names more than {MOST_LOOKS} files to be written"
+MOST_LOOKS = 1024
+"""At the disk, for the files that one request names in its commands; deleting one takes several."""
+_TOO_MANY = "it would write more files than can be looked at"
 
 
 _PLACED_BY = ("DRAGOMAN_HOME", "XDG_DATA_HOME", "HOME")

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO
@@ -46,9 +44,9 @@ class GitFailed(Exception):
 def git_program() -> str:
     """Its path. Raises GitFailed where it is not installed."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    path = os.pathsep.join(folder for folder in folders if folder.startswith("/"))
-    found = shutil.which("git", path=path)
-    if found is None:
+    places = (os.path.join(folder, "git") for folder in folders if folder.startswith("/"))
+    found = next((each for each in places if os.path.isfile(each) and os.access(each, os.X_OK)), "")
+    if not found:
         raise GitFailed(_MISSING)
     return found
 
@@ -125,9 +123,9 @@ async def _run(
     ends_with: tuple[int, ...],
 ) -> bytes:
     with (
-        tempfile.TemporaryFile() as given,
-        tempfile.TemporaryFile() as printed,
-        tempfile.TemporaryFile() as complaints,
+        _scratch() as given,
+        _scratch() as printed,
+        _scratch() as complaints,
     ):
         if data:
             await asyncio.to_thread(_fill, given, data)
@@ -168,6 +166,17 @@ async def _wait_for(
     finally:
         await process.stop(exit_within=0, term_within=0)
     return -1 if status.code is None else status.code
+
+
+def _scratch() -> IO[bytes]:
+    """A file without a name, in the temporary folder."""
+    folder = os.environ.get("TMPDIR") or "/tmp"
+    try:
+        return os.fdopen(os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600), "w+b")
+    except (AttributeError, OSError):  # macOS, and a few file systems, have none
+        import tempfile  # late: it is slow to import, and every turn comes here
+
+        return tempfile.TemporaryFile()
 
 
 def _fill(file: IO[bytes], data: Iterable[bytes]) -> None:

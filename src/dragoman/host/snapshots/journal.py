@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from dragoman.data_directory import private_file
 from dragoman.errors import RemoteError, RevertConflict
 from dragoman.host.snapshots.placing import Operation, Overtaken, place
 from dragoman.host.snapshots.shadow import Shadow, shown
@@ -153,7 +154,7 @@ def _write(path: Path, journal: RestoreJournal) -> None:
     """Durable before anything is touched."""
     path.parent.mkdir(exist_ok=True, mode=0o700)
     new = path.with_suffix(".new")
-    with open(new, "wb") as file:
+    with open(new, "wb", opener=private_file) as file:
         file.write(msgspec.json.encode(journal))
         file.flush()
         os.fsync(file.fileno())

@@ -12,7 +12,6 @@ import hashlib
 import os
 import stat
 import struct
-import tempfile
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
@@ -20,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from dragoman.data_directory import make_private
+from dragoman.data_directory import make_private, private_file
 from dragoman.host.snapshots.git_output import (
     FOLDER,
     Blob,
@@ -47,7 +46,14 @@ _NESTED = 20
 _LOCK_SECONDS = 120.0
 _RETRY_SECONDS = 0.02
 _AS_THEY_ARE = b"* -text -eol -crlf -filter -ident -working-tree-encoding\n"
-_CONFIG = b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"
+# Whatever git makes here is for its owner alone.
+_CONFIG = b"""\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = true
+\tsharedRepository = 0600
+"""
 _SEED = b".dragoman-seed"
 _NOTHING = b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
@@ -144,14 +150,14 @@ class Shadow:
     def _make(self, excludes: bytes) -> None:
         """An empty repository, unless there is one."""
         repository = Path(self.git.directory)
-        for folder in ("objects/info", "objects/pack", "refs", "info"):
-            (repository / folder).mkdir(parents=True, exist_ok=True)
-        (repository / "HEAD").write_bytes(b"ref: refs/heads/none\n")
-        (repository / "config").write_bytes(_CONFIG)
-        (repository / "info" / "attributes").write_bytes(_AS_THEY_ARE)
-        (repository / "info" / "exclude").write_bytes(excludes)
+        for folder in ("", "objects", "objects/info", "objects/pack", "refs", "info"):
+            make_private(repository / folder)
+        _write(repository / "HEAD", b"ref: refs/heads/none\n")
+        _write(repository / "config", _CONFIG)
+        _write(repository / "info" / "attributes", _AS_THEY_ARE)
+        _write(repository / "info" / "exclude", excludes)
         # For the one who cleans up: whose snapshots these are.
-        (self.directory / "root").write_bytes(os.fsencode(self.root))
+        _write(self.directory / "root", os.fsencode(self.root))
         # We hold the lock: what a killed git has left is nobody's.
         (repository / "index.lock").unlink(missing_ok=True)
 
@@ -336,6 +342,8 @@ class Shadow:
         listed = tree_entries(await self.git("ls-tree", "-r", "-z", tree))
         rules = {each: blob for each, blob in listed.items() if _is_rules(each)}
         texts = await self.contents([blob.id for blob in rules.values()])
+        import tempfile  # late: it is slow to import
+
         with tempfile.TemporaryDirectory(dir=self.directory) as folder:
             for name, blob in rules.items():
                 _place(os.path.join(os.fsencode(folder), name), texts.get(blob.id, b""))
@@ -444,6 +452,12 @@ class _Folders:
 
 def _is_rules(name: bytes) -> bool:
     return name == b".gitignore" or name.endswith(b"/.gitignore")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """A file for its owner alone."""
+    with open(path, "wb", opener=private_file) as file:
+        file.write(content)
 
 
 def _place(path: bytes, content: bytes) -> None:

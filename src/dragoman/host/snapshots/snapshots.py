@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import os
@@ -27,6 +28,7 @@ from dragoman.host.snapshots.shadow import Shadow, SnapshotLimits, ref_name
 from dragoman.host.snapshots.timeline import Step
 from dragoman.host.snapshots.undo_plan import Choices, UndoPlan
 from dragoman.host.workspace.changes import MAX_CHANGES, Change
+from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.events import FileReverted, WorkspaceSnapshot
 from dragoman.session.facts import FileSummary, RootSnapshot
 
@@ -103,6 +105,10 @@ class Snapshots:
                 continue
             found.files += [each.file for each in some]
             found.complete = found.complete and count <= MAX_CHANGES
+        if len(steps) == 1:
+            undone = [each for each in found.files if each.path in steps[0].undone]
+            gone = [each for each in undone if await asyncio.to_thread(_is_as_before, each)]
+            found.files = [each for each in found.files if each not in gone]
         return found
 
     async def summary(self, step: Step, written: Written) -> tuple[list[FileSummary], int]:
@@ -330,3 +336,16 @@ def _folders(directory: Path) -> list[Path]:
 
 def _root_of(directory: Path) -> str:
     return os.fsdecode((directory / "root").read_bytes())
+
+
+def _is_as_before(file: ChangedFile) -> bool:
+    """Whether nothing is left of the change."""
+    if file.status == "added":
+        return not os.path.lexists(file.path)
+    if file.before is None:
+        return False
+    before = file.before.encode()
+    try:
+        return read_regular(file.old_path or file.path, len(before)) == before
+    except OSError:
+        return False

@@ -7,10 +7,10 @@ from typing import Literal
 import msgspec
 
 from dragoman.host.snapshots.line_history import Label
-from dragoman.session.events import SessionOpened, WorkspaceSnapshot
+from dragoman.session.events import FileReverted, SessionOpened, WorkspaceSnapshot
 from dragoman.session.facts import Author, RootSnapshot
 
-TYPES = ("session_opened", "workspace_snapshot")
+TYPES = ("session_opened", "workspace_snapshot", "file_reverted")
 _CUT = "the process that ran the turn ended before the folder was read again"
 
 
@@ -22,6 +22,8 @@ class Step(msgspec.Struct):
     start: list[RootSnapshot]
     end: list[RootSnapshot] | None = None
     doubt: str = ""
+    undone: set[str] = msgspec.field(default_factory=set[str])
+    """Files in which something that it did was undone."""
 
     @property
     def label(self) -> Label:
@@ -52,6 +54,9 @@ class Timeline:
                 self._is_own = self._is_own or event.session_id == self._opened_as
             case WorkspaceSnapshot() if self._is_own:
                 self._note(event)
+            case FileReverted(path=path, turn_id=str(turn_id)):
+                if (step := self.step(turn_id)) is not None:
+                    step.undone.add(path)
             case _:
                 pass
 

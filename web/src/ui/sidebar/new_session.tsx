@@ -103,7 +103,7 @@ function SystemPromptField({ value, onChange }: { value: SystemPrompt; onChange:
       <label className="field"><span className="label">System prompt</span>
         <textarea rows={3} value={value.text} onChange={(e) => onChange({ ...value, text: e.target.value })} placeholder="From your settings, if they have one" />
       </label>
-      <label className="check"><input type="checkbox" checked={value.mode === 'override'} onChange={(e) => onChange({ ...value, mode: e.target.checked ? 'override' : 'append' })} /> Instead of the agent’s own instructions</label>
+      <label className="check"><input type="checkbox" checked={value.mode === 'override'} onChange={(e) => onChange({ ...value, mode: e.target.checked ? 'override' : 'append' })} /> Replace the built-in instructions</label>
     </div>
   )
 }

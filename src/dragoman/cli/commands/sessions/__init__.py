@@ -111,7 +111,7 @@ def _add_rewind(actions: Actions) -> None:
         "rewind",
         "go back to before a turn, and print the session to continue with",
         "  dragoman sessions rewind fix -1                  before the last prompt\n"
-        "  dragoman sessions rewind fix 3 --summary         and tell the agent what was said\n\n"
+        "  dragoman sessions rewind fix 3 --summary         and tell the agent about it\n\n"
         "The files become what they were, without what someone else changed since. The\n"
         "conversation starts again in a new session: agents cannot forget a part of one.",
         module="undo",
