@@ -232,8 +232,8 @@ class FolderWork:
 
     def track_changes(self) -> None:
         """From now on, have git keep what is in the session's folders before and after each turn,
-        in Dragoman's data directory, until the session is closed. Raises Unsupported for an agent
-        whose files are not on this machine."""
+        in Dragoman's data directory, where it stays after the session is closed. Raises Unsupported
+        for an agent whose files are not on this machine."""
         from dragoman.host.snapshots.snapshots import Snapshots
 
         session: Session = self  # pyright: ignore
