@@ -27,6 +27,7 @@ LAYERS = [
     "stream",
     "rpc",
     "safe_text",
+    "review",
     "session",
     "host",
     "agents",
@@ -43,7 +44,7 @@ LAYERS = [
 PUBLIC = {"__init__", "__main__", "events"}
 STRANGERS = [{"store", "client"}]
 WITHOUT_ACP = {"wire", "transport", "rpc"}
-PURE = {"schema", "wire", "session", "ui_stream", "safe_text"}
+PURE = {"schema", "wire", "session", "ui_stream", "safe_text", "review"}
 IMPURE = {"asyncio", "os", "time", "datetime", "uuid", "sqlite3", "apsw", "subprocess"}
 IN_CAMEL_CASE = {"schema", "ui_stream"}
 _camel_case = re.compile(r"_*[a-z][a-z0-9]*[A-Z]")
