@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { reviewPrompt, type Review } from '../src/core/review'
+import raw from './reviews.json?raw'
 
-const cases = JSON.parse(readFileSync(new URL('./reviews.json', import.meta.url), 'utf8')) as { review: Review; prompt: string }[]
+const cases = JSON.parse(raw) as { review: Review; prompt: string }[]
 
 test('a review becomes the same prompt on the page as on the command line', () => {
   expect(cases.length).toBeGreaterThan(60)
