@@ -130,7 +130,7 @@ def _settings(home: Path) -> str:
     command = [sys.executable, "-m", "dragoman.testing.serve"]
     agents = {
         name: {"command": command[0], "args": [*command[1:], f"{AGENTS}:{name}"]}
-        for name in ("steady", "endless", "waiting", "until_told", "floods")
+        for name in ("steady", "endless", "waiting", "until_told", "crowding", "floods")
     }
     path = home / "settings.json"
     path.write_text(json.dumps({"agent_servers": agents}))

@@ -80,6 +80,33 @@ def test_silent_connections_neither_lock_the_owner_out_nor_end_a_turn(
         assert "Too many open files" not in log
 
 
+def _crowded(server: ServerProcess) -> str:
+    """What a session's agent is told when it may have no more terminals, which it keeps."""
+    with server.http as http:
+        body = {"agent": "crowding", "cwd": str(server.workspace)}
+        session_id = http.post("/api/sessions", json=body).json()["id"]
+        http.post(f"/api/sessions/{session_id}/prompt", json={"text": "go"})
+        path = f"/api/sessions/{session_id}/events"
+        with http.stream("GET", path, headers=STREAM) as response:
+            return next(line for line in response.iter_lines() if "could not start" in line)
+
+
+def test_terminals_leave_descriptors_for_the_owner_and_new_agents(tmp_path: Path) -> None:
+    with closing(PreparedProcess(tmp_path, "ulimit -n 256", "--exec")) as server:
+        told = [_crowded(server) for _ in range(3)]
+        assert all("file descriptors" in line for line in told), told
+        with _half_heads(server.port, 300):
+            for _ in range(10):  # each with a connection of its own
+                with server.http as http:
+                    assert http.get("/api/sessions").is_success
+            told = tmp_path / "told"
+            told.touch()
+            _running(server, told)
+        log = server.errors.read_text()
+        assert "no free file descriptor" not in log
+        assert "Too many open files" not in log
+
+
 # ── one in this process, with limits of its own ───────────────────────────────────────────────
 
 

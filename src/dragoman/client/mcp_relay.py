@@ -28,6 +28,7 @@ from dragoman.agents.settings import StdioServer
 from dragoman.client import mcp_stdio
 from dragoman.client.mcp import InProcessServer, telling
 from dragoman.errors import ConnectionClosed, InvalidParams, InvalidRequest
+from dragoman.process import descriptors
 from dragoman.rpc import Peer
 from dragoman.transport.pipes import DescriptorPair
 
@@ -91,11 +92,13 @@ class McpRelay:
                         await self._take(connected)
 
     async def _take(self, connected: socket.socket) -> None:
-        if len(self._serving) >= _MOST_CONNECTIONS:
+        if len(self._serving) >= _MOST_CONNECTIONS or not descriptors.has_room(2):
             return
         # Each pipe owns its descriptor.
         second = await _duplicate(connected)
-        pair = _FromAgent(connected.detach(), second)
+        first = connected.detach()
+        descriptors.guard(first, second)
+        pair = _FromAgent(first, second)
         task = asyncio.create_task(_serve(pair, self._find), name="dragoman MCP server")
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)

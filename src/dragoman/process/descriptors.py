@@ -3,6 +3,9 @@
 A server raises its soft limit as far as it may. The programs it starts get the limit it was given:
 some of them close every descriptor there could be, or cannot use high numbers.
 
+Agents and their terminals get what a reserve leaves: an agent that starts one terminal after
+another must not keep the owner's connections out, nor the store from its files.
+
 A life socket copied into a forked child (multiprocessing, a daemonising server) would keep the
 agents alive after the host's end, and a copied pipe would hide its end of file. In the child
 each is replaced by /dev/null: the number stays taken, so closing it later hurts nobody.
@@ -14,10 +17,16 @@ import errno
 import os
 import socket
 import sys
+from collections.abc import Collection, Generator
+from contextlib import contextmanager
 
 MOST = 65_536
 SHORTAGES = (errno.EMFILE, errno.ENFILE)
+_OWN = 64
+"""For the store, the files of sessions and what runs for a moment; a quarter if there are few."""
+_FOR_A_TERMINAL = 3
 _given: int | None = None
+_set_aside = 0
 
 
 def raise_limit(most: int = MOST) -> None:
@@ -53,6 +62,33 @@ def limit_for_children() -> int | None:
     return _given
 
 
+def set_aside(count: int) -> None:
+    """Keep so many for the connections of a server: agents and their terminals get none of them."""
+    global _set_aside
+    _set_aside = count
+
+
+def has_room(count: int) -> bool:
+    """Whether agents may have so many more."""
+    return len(_guarded) + count <= _for_agents()
+
+
+def check_room_for_terminal() -> None:
+    """Terminals leave a quarter to the agents that the owner starts. Raises OSError."""
+    _check_room(_FOR_A_TERMINAL, _for_agents() * 3 // 4)
+
+
+def _for_agents() -> int:
+    most = limit()
+    return most - _set_aside - min(_OWN, most // 4)
+
+
+def _check_room(count: int, most: int) -> None:
+    if len(_guarded) + count > most:
+        sentence = f"agents and terminals use all of the {most} file descriptors that they may have"
+        raise OSError(errno.EMFILE, f"{sentence}, of {limit()}")
+
+
 def are_short() -> bool:
     """Whether not even one more can be had: what this process sees of others is then unreliable."""
     try:
@@ -63,26 +99,55 @@ def are_short() -> bool:
 
 
 _guarded: set[int] = set()
+"""Those of agents and terminals."""
+
+
+def guard(*descriptors: int) -> None:
+    """Count these among those of agents; `close` ends that."""
+    _guarded.update(descriptors)
 
 
 def pipe() -> tuple[int, int]:
     """A pipe, reading end first."""
+    _check_room(2, _for_agents())
     reader, writer = os.pipe()
-    _guarded.update((reader, writer))
+    guard(reader, writer)
     return reader, writer
+
+
+if sys.platform != "win32":
+
+    def openpty() -> tuple[int, int]:
+        """A pseudo-terminal, our end first."""
+        _check_room(2, _for_agents())
+        ours, theirs = os.openpty()
+        guard(ours, theirs)
+        return ours, theirs
 
 
 def socketpair() -> tuple[socket.socket, socket.socket]:
     """Two connected sockets that keep message boundaries; ours, which does not block, first."""
+    _check_room(2, _for_agents())
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
-    _guarded.update((ours.fileno(), theirs.fileno()))
+    guard(ours.fileno(), theirs.fileno())
     return ours, theirs
 
 
 def close(descriptor: int) -> None:
     _guarded.discard(descriptor)
     os.close(descriptor)
+
+
+@contextmanager
+def lent(handed: Collection[int]) -> Generator[None]:
+    """A child that is forked meanwhile keeps these: they are for the program it becomes."""
+    kept = _guarded.intersection(handed)
+    _guarded.difference_update(kept)
+    try:
+        yield
+    finally:
+        _guarded.update(kept)
 
 
 def _let_go() -> None:

@@ -80,17 +80,18 @@ async def spawn_portable(order: Order, stdio: Sequence[int]) -> Process:
 
 def _start(order: Order, stdio: Sequence[int]) -> subprocess.Popen[bytes]:
     stdin, stdout, stderr = stdio
-    return subprocess.Popen(
-        order.argv,
-        env=order.env,
-        cwd=order.cwd,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        start_new_session=True,
-        # Python code after a fork is unsafe with threads; this is a few system calls.
-        preexec_fn=_set_up(order.tty, descriptors.limit_for_children()),  # noqa: PLW1509
-    )
+    with descriptors.lent(stdio):
+        return subprocess.Popen(
+            order.argv,
+            env=order.env,
+            cwd=order.cwd,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            # Python code after a fork is unsafe with threads; this is a few system calls.
+            preexec_fn=_set_up(order.tty, descriptors.limit_for_children()),  # noqa: PLW1509
+        )
 
 
 class PortableProcess(Process):

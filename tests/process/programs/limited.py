@@ -16,7 +16,9 @@ async def main() -> None:
     descriptors.raise_limit(700)
     os.write(1, b"%d\n" % descriptors.limit())
     await _ended(await contained.spawn(ORDER, (0, 1, 2)))
-    await _ended(await spawn.spawn_portable(ORDER, (0, 1, 2)))
+    reader, writer = descriptors.pipe()  # which a fork does not keep, unless it is handed to it
+    await _ended(await spawn.spawn_portable(ORDER, (0, writer, writer)))
+    os.write(1, os.read(reader, 100))
 
 
 async def _ended(process: Process) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
+from dragoman.errors import RemoteError
 from dragoman.testing import AgentTurn, ScriptedAgent
 
 
@@ -47,6 +48,17 @@ async def _until_told(turn: AgentTurn) -> None:
         await asyncio.sleep(0.05)
 
 
+async def _crowding(turn: AgentTurn) -> None:
+    """Starts commands that never end until it is refused one, says why, and waits."""
+    terminal_id = await turn.create_terminal("sleep", "1000")
+    try:
+        while True:
+            await turn.create_terminal("sleep", "1000")
+    except RemoteError as error:
+        turn.say(str(error))
+    await turn.until_cancelled(_exit_of(turn, terminal_id))
+
+
 _FLOOD = "lorem ipsum dolor sit amet " * 40
 
 
@@ -73,4 +85,5 @@ steady = ScriptedAgent(_steadily, name="steady")
 endless = ScriptedAgent(_endlessly, name="endless")
 waiting = ScriptedAgent(_waiting, name="waiting")
 until_told = ScriptedAgent(_until_told, name="until_told")
+crowding = ScriptedAgent(_crowding, name="crowding")
 floods = ScriptedAgent(_floods, name="floods")

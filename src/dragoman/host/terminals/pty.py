@@ -471,7 +471,8 @@ else:
 
     def _open(use_pty: bool) -> tuple[int, int]:
         """Our side, which does not block, and the command's."""
-        ours, theirs = os.openpty() if use_pty else descriptors.pipe()
+        descriptors.check_room_for_terminal()
+        ours, theirs = descriptors.openpty() if use_pty else descriptors.pipe()
         try:
             if use_pty:
                 _set_modes(theirs)

@@ -41,7 +41,7 @@ _Transports: TypeAlias = dict[asyncio.Transport, None]
 
 
 class Connections:
-    """At most `most`, by default as many as leave half of the descriptors for the store, agents and
+    """At most `most`, by default half of the descriptors: the rest is for the store, agents and
     terminals. `head_seconds` is for a request's head; a reader that takes nothing of its response
     for `stall_seconds` is disconnected."""
 

@@ -20,6 +20,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dragoman.errors import ConfigError, DragomanError
+from dragoman.process import descriptors
 from dragoman.web.server.connections import IDLE_SECONDS, Connections, Protocol, SharedState
 from dragoman.web.server.deadline import Deadline
 from dragoman.web.server.guard import in_brackets
@@ -91,6 +92,7 @@ async def serving(
     server: AsgiServer, listener: socket.socket, deadline: Deadline
 ) -> AsyncGenerator[asyncio.TaskGroup]:
     """Entered when it accepts connections, left when a signal has ended it."""
+    descriptors.set_aside(server.connections.most)
     deadline.on_signal(server.end)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(server.serve([listener]))
@@ -126,8 +128,8 @@ class AsgiServer(uvicorn.Server):
             backlog=_ACCEPTED_AT_ONCE,
         )
         super().__init__(config)
-        self._connections = connections or Connections()
-        self.server_state = SharedState(self._connections)
+        self.connections = connections or Connections()
+        self.server_state = SharedState(self.connections)
         # At its lower levels it logs headers, paths and queries, and so would show the token.
         logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
         self.ready = asyncio.Event()
@@ -150,7 +152,7 @@ class AsgiServer(uvicorn.Server):
     def _make_room(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """When a connection could not be accepted, which asyncio tries again a second later."""
         if str(context.get("message")).startswith(_NOT_ACCEPTED):
-            self._connections.no_descriptors()
+            self.connections.no_descriptors()
         elif self._on_error is not None:
             self._on_error(loop, context)
         else:
