@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from store.stores import begin, fill
 from support.serving import Served, served
 
 from dragoman.schema import v1
 from dragoman.session import events as e
-from dragoman.store.records import Batch, Lease, Owner, SessionRecord
+from dragoman.store.records import Batch, Lease, Owner, SessionRecord, StoredEvent
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import plan, say, think, usage
 from dragoman.web.api.sessions import show
@@ -273,3 +274,33 @@ async def test_search_finds_what_was_said(tmp_path: Path) -> None:
         assert found[0]["title"] == "where is the xylophone"
         assert (await web.call("GET", "/api/search?q=nothing"))["hits"] == []
         assert await web.refused("GET", "/api/search") == (400, "invalid")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/chat/s/messages",
+        "/api/sessions/s",
+        "/api/sessions/s/events?types=usage",
+        "/api/sessions/s/export",
+    ],
+)
+async def test_nobody_waits_for_the_end_of_a_session_that_grows_as_fast_as_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    async with served(tmp_path) as web:
+        store = web.server.hub.store
+        lease = await begin(store)
+        await fill(store, lease, 10)
+        read, reads = store.events, 0
+
+        async def growing(session_id: str, **page: int) -> list[StoredEvent]:
+            nonlocal reads
+            reads += 1
+            assert reads < 10
+            await fill(store, lease, 1, after=9 + reads)
+            return await read(session_id, **page)
+
+        monkeypatch.setattr(store, "events", growing)
+        assert (await web.http.get(path)).is_success
+        assert reads

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 
 import msgspec
 
@@ -15,7 +15,7 @@ from dragoman.errors import ConfigError, DragomanError, NameTaken, UnknownSessio
 from dragoman.session.events import Event, FileWritten
 from dragoman.session.reduce import fold
 from dragoman.session.state import IMPORTED, SessionState, loose_ends
-from dragoman.store.base import LEASE_SECONDS, Store, renewed_leases
+from dragoman.store.base import LEASE_SECONDS, Store, event_pages, renewed_leases
 from dragoman.store.earlier_format import SNAKE_CASE
 from dragoman.store.mirror_lines import (
     VERSION,
@@ -62,11 +62,10 @@ async def exported(store: Store, session_id: str) -> AsyncIterator[bytes]:
     if record is None:
         raise UnknownSession(session_id)
     yield header_line(record)
-    after = 0
-    while events := await store.events(session_id, after=after):
-        after = events[-1].seq
-        for event in events:
-            yield event_lines([event.body])
+    async with aclosing(event_pages(store, session_id)) as pages:
+        async for events in pages:
+            for event in events:
+                yield event_lines([event.body])
 
 
 def read_archive(lines: Iterable[bytes], file: str = "archive") -> Archive:

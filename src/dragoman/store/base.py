@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Protocol
 
 import msgspec
@@ -302,16 +302,29 @@ async def session_pages(
 _PAGE = 2_000
 
 
-async def events_of_types(
-    store: Store, session_id: str, types: Iterable[str], *, after: int = 0, until: int | None = None
-) -> AsyncGenerator[r.StoredEvent]:
-    """Those after the event numbered `after`, up to `until` or to the last."""
-    beginnings = tuple(b'{"type":"%b"' % each.encode() for each in types)
+async def event_pages(
+    store: Store, session_id: str, *, after: int = 0, until: int | None = None
+) -> AsyncGenerator[list[r.StoredEvent]]:
+    """The events after the one numbered `after`, up to `until`, in pages. Without `until`, up to
+    the last one when the first page was read: an agent may add more as fast as they are read."""
     while until is None or after < until:
         limit = _PAGE if until is None else min(_PAGE, until - after)
         if not (page := await store.events(session_id, after=after, limit=limit)):
             return
-        for event in page:
-            if event.body.startswith(beginnings):
-                yield event
+        if until is None:
+            record = await store.session(session_id)
+            until = 0 if record is None else record.last_seq
+        yield page
         after = page[-1].seq
+
+
+async def events_of_types(
+    store: Store, session_id: str, types: Iterable[str], *, after: int = 0, until: int | None = None
+) -> AsyncGenerator[r.StoredEvent]:
+    """Those among its pages."""
+    beginnings = tuple(b'{"type":"%b"' % each.encode() for each in types)
+    async with aclosing(event_pages(store, session_id, after=after, until=until)) as pages:
+        async for page in pages:
+            for event in page:
+                if event.body.startswith(beginnings):
+                    yield event

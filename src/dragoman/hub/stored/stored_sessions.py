@@ -21,7 +21,7 @@ from dragoman.session.bounds import LIMITS, ROW, Limits
 from dragoman.session.events import Event
 from dragoman.session.reduce import fold, reduce
 from dragoman.session.state import AnyEntry, SessionState, UserEntry
-from dragoman.store.base import Store
+from dragoman.store.base import Store, event_pages
 from dragoman.store.records import (
     Lease,
     SessionFilter,
@@ -39,7 +39,6 @@ T = TypeVar("T")
 WORTH_A_SNAPSHOT = 2_000
 """Events that may have to be folded before it pays to have it done once and for all."""
 
-_PAGE = 2_000
 _PORTION = 64 << 10
 _EVENT = 512
 """What is decoded and folded at once: so many bytes, where each event and each entry costs
@@ -147,7 +146,7 @@ def written_snapshot(session_id: str, state: SessionState) -> Snapshot | None:
 
 
 async def _folded(store: Store, session_id: str, state: SessionState) -> SessionState:
-    while events := await store.events(session_id, after=state.last_seq, limit=_PAGE):
+    async for events in event_pages(store, session_id, after=state.last_seq):
         for portion in _portions(events, _cost):
             await _in_turn(lambda some: fold(state, readable(some)), portion)
         state.last_seq = events[-1].seq
@@ -250,7 +249,7 @@ async def whole_thread(
     does."""
     state = SessionState()
     held: deque[AnyEntry] = deque()
-    given = after = 0
+    given = 0
 
     def gone(portion: Sequence[StoredEvent]) -> list[AnyEntry]:
         """What leaves the state with these events."""
@@ -261,12 +260,12 @@ async def whole_thread(
             held.extend(state.entries[len(state.entries) - fresh :])
         return [held.popleft() for _ in range(state.entries_before - first)]
 
-    while events := await store.events(session_id, after=after, limit=_PAGE):
-        for portion in _portions(events, _cost):
-            for entry in await _in_turn(gone, portion):
-                given += 1
-                yield entry
-        after = events[-1].seq
+    async with aclosing(event_pages(store, session_id)) as pages:
+        async for events in pages:
+            for portion in _portions(events, _cost):
+                for entry in await _in_turn(gone, portion):
+                    given += 1
+                    yield entry
     for entry in held:
         yield entry
 

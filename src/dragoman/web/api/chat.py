@@ -22,6 +22,7 @@ from dragoman.hub.cluster import commands as c
 from dragoman.session import events as e
 from dragoman.session.content import Content
 from dragoman.session.state import PendingPermission
+from dragoman.store.base import event_pages
 from dragoman.store.records import StoredEvent
 from dragoman.ui_stream import ChatRequest, decode
 from dragoman.ui_stream.decoder import Answer, ElicitationReply
@@ -36,8 +37,6 @@ from dragoman.web.shapes.session_shapes import Cancelled, PromptBody, SteerAnswe
 from dragoman.web.streams.chat_stream import ChatStream, active_settlements
 from dragoman.web.streams.stream_response import StreamedResponse
 from dragoman.web.uploads import start_again
-
-_PAGE = 2_000
 
 
 async def chat(server: Server, query: ChatQuery, body: bytes) -> StreamedResponse:
@@ -237,10 +236,10 @@ async def stop(server: Server, chat_id: str) -> Cancelled:
 
 
 async def list_messages(server: Server, chat_id: str, query: MessagesQuery) -> Messages:
+    """As they are now: what an agent adds meanwhile is not waited for."""
     state = await server.hub.state(chat_id)
-    history, after = History(query.sdk, set(state.pending)), 0
-    while page := await server.hub.store.events(chat_id, after=after, limit=_PAGE):
-        after = page[-1].seq
+    history = History(query.sdk, set(state.pending))
+    async for page in event_pages(server.hub.store, chat_id, until=state.last_seq):
         await asyncio.to_thread(_retell, history, page)
     found = history.all(without_active=not query.active)
     return Messages(messages=found, dropped=history.dropped)

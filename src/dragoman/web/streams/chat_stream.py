@@ -13,7 +13,7 @@ from contextlib import aclosing
 import msgspec
 
 from dragoman.session import events as e
-from dragoman.store.base import events_of_types
+from dragoman.store.base import event_pages, events_of_types
 from dragoman.store.records import decode_events
 from dragoman.ui_stream import DONE, HEADERS, KEEP_ALIVE, Chunk, Encoder, encode
 from dragoman.ui_stream.chunks import Abort, Error, Sdk
@@ -22,7 +22,6 @@ from dragoman.web.streams.sse import PIECE_BYTES
 from dragoman.web.streams.stream_response import BEAT_SECONDS, StreamedResponse, with_beats
 
 _SOONEST_BEAT = 0.02
-_PAGE = 2_000
 
 
 class ChatStream:
@@ -187,13 +186,10 @@ async def _active_turn(server: Server, chat_id: str) -> _Begun | None:
 
 
 async def _pages(server: Server, chat_id: str, begun: _Begun) -> AsyncGenerator[list[e.Event]]:
-    after = begun.after
-    while after < begun.last:
-        page = await server.hub.store.events(chat_id, after=after, limit=_PAGE)
-        if not page:
-            return
-        after = page[-1].seq
-        yield decode_events(stored for stored in page if stored.seq <= begun.last)
+    pages = event_pages(server.hub.store, chat_id, after=begun.after, until=begun.last)
+    async with aclosing(pages):
+        async for page in pages:
+            yield decode_events(page)
 
 
 async def active_settlements(server: Server, chat_id: str) -> AsyncGenerator[e.Event]:

@@ -14,7 +14,7 @@ from dragoman.cli.run.follower import Follower
 from dragoman.cli.run.hub_access import opened_session
 from dragoman.cli.run.playback import Playback
 from dragoman.hub.stored.stored_sessions import stored_state, whole_thread
-from dragoman.store.base import Store
+from dragoman.store.base import Store, event_pages
 from dragoman.store.records import SessionRecord, decode_events
 
 _REMARKS = {"agent": " (as reported by the agent)", "imported": " (as the imported file says)"}
@@ -52,14 +52,13 @@ async def _print_state(store: Store, record: SessionRecord) -> None:
 
 async def _play(store: Store, record: SessionRecord, *, full: bool) -> None:
     with Status(sys.stdout, visible=False) as status:
-        stage, after = Playback(status, full=full), 0
+        stage = Playback(status, full=full)
         stage.introduce(record, (await stored_state(store, record.id)).fence)
         # History that an agent told us is all there is of it here.
         follower = Follower(stage, retells=True)
-        while events := await store.events(record.id, after=after):
+        async for events in event_pages(store, record.id):
             for event in decode_events(events):
                 follower.take(event)
-            after = events[-1].seq
         stage.close()
 
 
