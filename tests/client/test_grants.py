@@ -19,7 +19,7 @@ from support.raw_agent import Json
 from dragoman import Policy, Rule
 from dragoman.host.workspace.reach import Reach
 from dragoman.session import events as e
-from dragoman.session.content import Diff
+from dragoman.session.content import ContentItem, Diff
 
 # ── what a yes covers ─────────────────────────────────────────────────────────────────────────
 
@@ -467,7 +467,9 @@ async def test_what_is_not_clearly_a_whole_file_is_not_shown_as_one(
     async with scene(tmp_path) as s:
         await s.begin()
         asking = s.ask_permission(question(rawInput=told))
-        assert (await s.waiting()).content == []
+        [shown] = (await s.waiting()).content
+        assert isinstance(shown, ContentItem)
+        assert "new text" in shown.text
         await s.answer("once")
         await soon(asking)
         await refused(s, s.write("new text"))

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 from support.normalising import Normalised
 
+from dragoman.cli.render.event_text import item_text
 from dragoman.host.claims.claim_reader import read_claim, together
+from dragoman.host.claims.other_fields import other_fields
 from dragoman.host.claims.raw_input import whole_file
 from dragoman.host.permissions.grants import Grants
 from dragoman.host.rules.access import Access, Sighting, normalise
 from dragoman.host.rules.policy import decide, flag_rules
 from dragoman.host.rules.rule import Effect, Rule
+from dragoman.session.content import Diff
 
 
 def claim(kind: str | None, raw: Any = None, **more: Any) -> Access:
@@ -752,3 +756,100 @@ def test_words_that_are_one_text_are_denied_as_a_line() -> None:
         assert decide(
             claim("execute", raw), rules, now=0, session_id="s", project="/ws"
         ).effect == ("deny")
+
+
+@pytest.mark.parametrize(
+    ("raw", "commands"),
+    [
+        ({"command": "ls -l", "sudo": True}, ("sudo ls -l",)),
+        ({"command": "ls -l", "sudo": False, "user": ""}, ("ls -l",)),
+        ({"command": "ls && id", "runAsRoot": "yes"}, ("sudo sh -c 'ls && id'",)),
+        ({"argv": ["ls", "a b"], "privileged": 1}, (("sudo", "ls", "a b"),)),
+        ({"command": "ls", "args": ["-l"], "user": "bob"}, (("sudo", "-u", "bob", "ls", "-l"),)),
+        ({"commands": ["a", "b"], "run_as": "x y"}, ("sudo -u 'x y' a", "sudo -u 'x y' b")),
+        ({"steps": [{"cmd": "ls"}], "sudo": True}, ("sudo ls",)),
+        ({"path": "a", "user": "bob"}, ()),
+    ],
+)
+def test_a_command_that_another_user_runs_is_one_of_sudo(raw: Any, commands: Any) -> None:
+    assert claim("execute", raw).commands == commands
+
+
+def effect(access: Access, rules: Sequence[Rule]) -> Effect:
+    return decide(access, rules, now=0, session_id="s", project="/ws").effect
+
+
+def test_no_rule_about_a_command_allows_one_for_another_user() -> None:
+    rules = [Rule(effect="allow", operation="execute", argv=("ls",)), *flag_rules(write=True)]
+    assert effect(claim("execute", {"command": "ls"}), rules) == "allow"
+    assert effect(claim("execute", {"command": "ls", "sudo": True}), rules) == "ask"
+    denies = [
+        Rule(effect="deny", operation="execute", argv=("git", "push")),
+        *flag_rules(execute=True),
+    ]
+    pushed = claim("execute", {"command": "ls && git push", "user": "root"})
+    assert effect(pushed, denies) == "deny"
+
+
+@pytest.mark.parametrize("kind", ["execute", "read", "other"])
+def test_code_next_to_a_command_or_a_read_is_covered_by_no_rule(kind: str) -> None:
+    rules = flag_rules(write=True, execute=True)
+    named = {"path": "/ws/a"} if kind == "read" else {"command": "ls"}
+    assert effect(claim(kind, named), rules) == "allow"
+    assert effect(claim(kind, {**named, "code": "import os"}), rules) == "ask"
+
+
+# ── what a question shows of it ───────────────────────────────────────────────────────────────
+
+
+DIFF = Diff("/ws/a", "old", "new")
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown", "told"),
+    [
+        (
+            {"command": "ls", "code": "import os\nos.remove('a')"},
+            (),
+            "code: \nimport os\nos.remove('a')",
+        ),
+        (
+            {"command": "ls", "sandbox": "off", "net": True, "n": 3},
+            (),
+            "sandbox: off\nnet: true\nn: 3",
+        ),
+        (
+            {
+                "command": "ls",
+                "timeout": 5,
+                "description": "Lists",
+                "cwd": "/ws",
+                "env": {"A": "1"},
+            },
+            (),
+            "A: 1",
+        ),
+        ({"command": "ls", "sudo": True}, (), "sudo: true"),
+        ({"path": "a", "content": "new"}, (DIFF,), ""),
+        ({"path": "a", "content": "new", "mode": "0777"}, (DIFF,), "mode: 0777"),
+        ({"path": "a", "content": "new"}, (), "content: new"),
+        ({"path": "$HOME/.ssh/id"}, (), "path: $HOME/.ssh/id"),
+        ({"tool": "close", "arguments": {"issue": 7}}, (), "tool: close\nissue: 7"),
+        ({"url": "https://example.org/x"}, (), "url: https://example.org/x"),
+        ({"action": "Do it"}, (), ""),
+        ({}, (), ""),
+        (["ls", {"Do": "it"}], (), "ls\nDo: it"),
+    ],
+)
+def test_a_question_shows_what_else_the_input_says(
+    raw: Any, shown: tuple[Diff, ...], told: str
+) -> None:
+    found = other_fields([raw], claim("other", raw), ["Do it", ""], shown)
+    assert "".join(item_text(item) for item in found) == told
+
+
+def test_of_an_endless_input_a_question_shows_some_and_says_so() -> None:
+    for raw in ({f"k{n}": n + 1 for n in range(9_999)}, {"a": "x" * 999_999}, {"a": [0] * 9_999}):
+        [item] = other_fields([raw], claim("other", raw), [], ())
+        assert len(item_text(item)) < 70_000
+        assert item_text(item).endswith("too much to be shown")

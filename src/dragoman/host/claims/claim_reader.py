@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from dragoman.host.claims.habits import Habits
+from dragoman.host.claims.other_fields import other_fields
 from dragoman.host.claims.raw_input import (
     BRACES,
     RawInput,
@@ -166,6 +167,7 @@ def _with_operations(
         and names.complete
         and len(dict.fromkeys(found.tools)) < 2
         and not facts.cwds
+        and not (found.has_code and (found.commands or kind in _READING))
         and (found.patch_is_clear or not writes)
         # Who says that a patch or a new text is read may yet write it.
         and (kind not in _READING or not (found.patched or found.has_new_text)),
@@ -426,8 +428,15 @@ class ClaimReader:
             )
 
         reading = self._reading(calls, subject, as_asked)
-        access, places = await self._lane.run(lambda: (reading(), self._places(content)))
-        return Claim(access, title, content, places, weight)
+        inputs = [each for call in calls[:MOST_CALLS] for each in self._inputs(call, subject)]
+
+        def read() -> tuple[Access, Places, tuple[ToolContent, ...]]:
+            access = reading()
+            words = title, subject.explanation or ""
+            return access, self._places(content), other_fields(inputs, access, words, content)
+
+        access, places, others = await self._lane.run(read)
+        return Claim(access, title, (*content, *others), places, weight)
 
     def with_earlier(self, subject: Subject, call_id: str) -> Subject:
         """With what the agent has said of the call so far."""

@@ -12,10 +12,11 @@ included.
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
-from typing import Any, TypeGuard
+from typing import Any, Literal, TypeGuard
 from urllib.parse import urlsplit
 
 import msgspec
@@ -29,6 +30,17 @@ _PROGRAM_KEYS = frozenset(
         *("argv", "bash", "exec", "executable", "execute", "program", "run", "script", "sh"),
         *("shell", "stdin"),
     )
+)
+# What has a command run by someone else: by root, or by whom it names.
+_ROOT_KEYS = frozenset(
+    (
+        *("admin", "administrator", "asadmin", "asroot", "doas", "elevate", "elevated"),
+        *("privileged", "root", "runasadmin", "runasroot", "su", "sudo", "superuser"),
+        *("useroot", "usesudo"),
+    )
+)
+_USER_KEYS = frozenset(
+    ("asuser", "becomeuser", "runas", "runasuser", "sudouser", "uid", "user", "userid", "username")
 )
 _LINE_LIST_KEYS = frozenset(("commands", "cmds", "scripts"))
 _ARGUMENT_KEYS = frozenset(("args", "arguments"))
@@ -73,6 +85,7 @@ _TEXT_KEYS = _ARGUMENT_KEYS | {
     *("oldstring", "oldtext", "oldvalue", "pattern", "query", "replace", "replacement", "search"),
     *("description", "explanation", "message", "reason", "summary", "text", "thought", "title"),
 }
+_CHANGE_KEYS = frozenset(("after", "before", "diff", "patch", "unifieddiff"))
 _TOOL_KEYS = frozenset(("tool", "toolname", "mcptool"))
 # Where agents put a whole JSON document into a string.
 _DOCUMENT_KEYS = _MAPPING_KEYS | {
@@ -128,6 +141,7 @@ class RawInput:
         """Whether one of them stands where no text does that is only written or looked for."""
         self.has_new_text = False
         """Whether it brings what could be written to a file."""
+        self.has_code = False
         self.tools: list[str] = []
         self.variables: list[str] = []
         self.complete = True
@@ -138,11 +152,11 @@ class RawInput:
     def _walk(self, value: Any, key: str, depth: int, *, listed: bool = False) -> None:
         if not self._may_go_on(depth):
             return
-        if _is_object(value):
+        if is_object(value):
             if key in _MAPPING_KEYS:
                 self.paths += _files(value, listed=listed)
             self._object(value, depth + 1)
-        elif _is_list(value):
+        elif is_list(value):
             for item in value[:_MOST_VALUES]:
                 self._walk(item, key, depth + 1, listed=True)
         elif isinstance(value, str):
@@ -159,7 +173,7 @@ class RawInput:
         self.complete &= len(names) == len(fields)
         self.complete &= all(len(name) <= _LONGEST_KEY for name in names)
         self.paths += [name for name in names if "/" in name]
-        spelled = list(zip(map(_spelling, names), fields.values(), strict=False))
+        spelled = list(zip(map(spelling, names), fields.values(), strict=False))
         for key, value in spelled:
             if key in _ENV_KEYS and value:
                 self.variables += _variables(value)
@@ -173,6 +187,10 @@ class RawInput:
                 self._walk(value, key, depth)
         if len(self.commands) == known and any(map(_words, given)):
             self._add(tuple(arguments))
+        if (sudo := _sudo(spelled)) is not None:
+            self.commands[known:] = [_run_by(sudo, each) for each in self.commands[known:]]
+        # Code next to a command runs too, and no rule can say what it does.
+        self.has_code |= any(key == "code" and value for key, value in spelled)
 
     def _add(self, *commands: Command) -> None:
         room = _MOST_COMMANDS - len(self.commands)
@@ -194,10 +212,10 @@ class RawInput:
             self._add((*words, *arguments))
             if " " in words[0].strip():
                 self._add(" ".join((*words, *arguments)))  # a line that is called an argv
-        elif _is_list(value):
+        elif is_list(value):
             for item in value[:_MOST_VALUES]:
                 self._command(item, key, arguments, depth + 1)
-        elif _is_object(value):
+        elif is_object(value):
             self._described_command(value, depth + 1)
 
     def _described_command(self, description: dict[Any, Any], depth: int) -> None:
@@ -265,9 +283,9 @@ def _may_be_a_name(text: str) -> bool:
 
 def whole_file(raw_input: Any) -> tuple[str, str] | None:
     """A path and all that is to be there, where the input is nothing but these two."""
-    if not _is_object(raw_input) or len(raw_input) != 2:
+    if not is_object(raw_input) or len(raw_input) != 2:
         return None
-    texts = {_spelling(str(key)): text for key, text in raw_input.items() if isinstance(text, str)}
+    texts = {spelling(str(key)): text for key, text in raw_input.items() if isinstance(text, str)}
     path = next((text for key, text in texts.items() if key in _FILE_KEYS), None)
     content = next((text for key, text in texts.items() if key in _CONTENT_KEYS), None)
     return None if path is None or content is None else (path, content)
@@ -275,7 +293,7 @@ def whole_file(raw_input: Any) -> tuple[str, str] | None:
 
 def names_address(raw_input: Any) -> bool:
     """Whether it says under `url` what is to be fetched, in full."""
-    url: Any = raw_input.get("url") if _is_object(raw_input) else None
+    url: Any = raw_input.get("url") if is_object(raw_input) else None
     return isinstance(url, str) and bool(_url.match(url.strip()))
 
 
@@ -284,7 +302,18 @@ def looks_like_a_path(text: str) -> bool:
     return len(text) <= LONGEST_PATH and "\n" not in text and bool(_path_like.match(text))
 
 
-def _spelling(name: str) -> str:
+def field_role(name: str) -> Literal["command", "path", "text", ""]:
+    """What a field of this name is read as; a text is something to write or to look for."""
+    key = spelling(name)
+    if _names_a_command(key) or key in _ARGUMENT_KEYS or key in _ENV_KEYS:
+        return "command"
+    if key in _CWD_KEYS or key in _FOLDER_KEYS or key.endswith(_PATH_ENDINGS):
+        return "path"
+    return "text" if key in _TEXT_KEYS or key in _CHANGE_KEYS else ""
+
+
+def spelling(name: str) -> str:
+    """A key without case and punctuation, as all the tables here have it."""
     if len(name) > _LONGEST_KEY:
         return ""
     return _not_alphanumeric.sub("", unicodedata.normalize("NFKC", name).casefold())
@@ -295,8 +324,8 @@ def _files(changes: dict[Any, Any], *, listed: bool) -> Iterator[str]:
     unless they do not look it."""
     for key, change in islice(changes.items(), _MOST_VALUES):
         name = str(key)
-        is_file = not listed or "." in name or _is_object(change)
-        if is_file and _spelling(name) not in _FIELDS:
+        is_file = not listed or "." in name or is_object(change)
+        if is_file and spelling(name) not in _FIELDS:
             yield name
 
 
@@ -310,7 +339,7 @@ def _words(value: Any) -> list[str]:
     """A text that says something, or a list of nothing but texts; else nothing."""
     if isinstance(value, str):
         return [value] if value.strip() and _document(value) is None else []
-    if not _is_list(value) or len(value) > _MOST_VALUES:
+    if not is_list(value) or len(value) > _MOST_VALUES:
         return []
     words = [item for item in value if isinstance(item, str)]
     return words if len(words) == len(value) else []
@@ -329,7 +358,7 @@ def _is_text(argument: str) -> bool:
 def _arguments(given: list[Any]) -> list[str]:
     """The arguments of a command; what is not a word becomes one that no rule can match."""
     given = [_Text(value) if isinstance(value, str) else value for value in given]
-    listed = [value[:_MOST_VALUES] if _is_list(value) else [value] for value in given]
+    listed = [value[:_MOST_VALUES] if is_list(value) else [value] for value in given]
     items = [item for values in listed for item in values]
     return [item if isinstance(item, str) else f"({item})" for item in items]
 
@@ -346,6 +375,22 @@ def _with_arguments(command: str, arguments: list[str]) -> Iterator[Command]:
         yield line
 
 
+def _sudo(fields: Sequence[tuple[str, Any]]) -> tuple[str, ...] | None:
+    """The words that say who runs a command, if that is not the agent's user."""
+    users = [value for key, value in fields if key in _USER_KEYS and value]
+    if users:
+        return ("sudo", "-u", users[0] if isinstance(users[0], str) else f"({users[0]})")
+    return ("sudo",) if any(key in _ROOT_KEYS and value for key, value in fields) else None
+
+
+def _run_by(sudo: tuple[str, ...], command: Command) -> Command:
+    if not isinstance(command, str):
+        return (*sudo, *command)
+    if plain_words(command) is None:
+        return shlex.join((*sudo, "sh", "-c", command))
+    return f"{shlex.join(sudo)} {command}"
+
+
 def _document(text: str) -> Any:
     if not text.lstrip().startswith(("{", "[")):
         return None
@@ -357,14 +402,14 @@ def _document(text: str) -> Any:
 
 def _variables(value: Any) -> list[str]:
     """The names of the variables that are set; there is one for whatever is not understood."""
-    if _is_object(value):
+    if is_object(value):
         return [str(name) for name in islice(value, _MOST_VALUES)]
-    items = value[:_MOST_VALUES] if _is_list(value) else [value]
+    items = value[:_MOST_VALUES] if is_list(value) else [value]
     return [_variable(item) for item in items]
 
 
 def _variable(item: Any) -> str:
-    if _is_object(item) and isinstance(name := item.get("name"), str):
+    if is_object(item) and isinstance(name := item.get("name"), str):
         return name
     return item.partition("=")[0] if isinstance(item, str) else f"({item})"
 
@@ -378,11 +423,11 @@ def _host_of(url: str) -> str | None:
     return None if not host or "\\" in url else host.rstrip(".")
 
 
-def _is_object(value: Any) -> TypeGuard[dict[Any, Any]]:
+def is_object(value: Any) -> TypeGuard[dict[Any, Any]]:
     return isinstance(value, dict)
 
 
-def _is_list(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+def is_list(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     return isinstance(value, list | tuple)
 
 
