@@ -99,6 +99,14 @@ async def test_a_changed_record_comes_again_and_the_last_one_counts(tmp_path: Pa
     assert events(tmp_path) == bodies(5)
 
 
+async def test_a_record_that_did_not_change_is_not_written_again(tmp_path: Path) -> None:
+    async with on_disk(tmp_path) as store:
+        await store.create_session(record("s"))
+    async with on_disk(tmp_path) as store:
+        await acquire(store)
+    assert len(lines(tmp_path)) == 1
+
+
 async def test_an_event_of_several_lines_is_one_line(tmp_path: Path) -> None:
     async with on_disk(tmp_path) as store:
         lease = await begin(store)

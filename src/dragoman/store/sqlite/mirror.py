@@ -28,6 +28,7 @@ from dragoman.store.mirror_lines import (
     is_header,
     last_seq_of,
     read_body,
+    read_header,
     version_of,
 )
 from dragoman.store.records import Batch, SessionRecord
@@ -242,7 +243,11 @@ class _Rows:
     @property
     def identity(self) -> bytes:
         """What a header must be written for when it changes."""
-        return header_line(msgspec.structs.replace(self.record, updated_at=0.0))
+        return _identity(self.record)
+
+
+def _identity(record: SessionRecord) -> bytes:
+    return header_line(msgspec.structs.replace(record, updated_at=0.0))
 
 
 class Fresh:
@@ -358,7 +363,15 @@ def _examined(file: int, status: os.stat_result, rows: _Rows) -> _Known:
     seq = _agreed(line, version, rows)
     if version < VERSION:
         raise _Outdated
-    return _Known(status.st_ino, end, seq)
+    return _Known(status.st_ino, end, seq, _header_of(line))
+
+
+def _header_of(line: bytes) -> bytes:
+    """The identity in the last line of a file; b"" if that line is not a header we can read."""
+    try:
+        return _identity(read_header(line).session) if is_header(line) else b""
+    except msgspec.DecodeError:
+        return b""
 
 
 def _agreed(line: bytes, version: int, rows: _Rows) -> int:
