@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
+from weakref import WeakSet
 
 import pytest
 from page.site import Site, scripted, served
@@ -17,6 +18,7 @@ from playwright.async_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Error,
     Locator,
     Page,
     Request,
@@ -37,8 +39,9 @@ _FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # No spare process is made for a page that may come next: each test opens one profile.
+    # No spare process is made for a page that may come next: most tests open the same one again.
     "--renderer-process-limit=1",
+    "--in-process-gpu",
 )
 WAIT = 60_000
 """Milliseconds for anything to happen: long, because only a failure takes that long."""
@@ -56,16 +59,43 @@ _STILL = """{
 
 
 class Keeper:
-    """One browser for many tests, launched when the first of them wants it."""
+    """One browser for many tests, launched when the first of them wants it, and one page in it: it
+    has run our scripts before, and a new one would take most of a short test to do so."""
 
     def __init__(self) -> None:
         self._stack = AsyncExitStack()
         self._browser: Browser | None = None
+        self._page: Page | None = None
 
     async def browser(self) -> Browser:
         if self._browser is None or not self._browser.is_connected():
             self._browser = await self._stack.enter_async_context(_launched())
+            self._page = None
         return self._browser
+
+    def lend(self) -> Page | None:
+        """The page, if it is here; a test that fails does not bring it back."""
+        page, self._page = self._page, None
+        return page
+
+    async def bring_back(self, page: Page, site: Site) -> bool:
+        """As if it had never been anywhere; false if it cannot be, or if another is here."""
+        if self._page is not None or page in _changed or not page.url.startswith(site.url):
+            return False
+        for other in page.context.pages:
+            if other is not page:
+                await other.close()
+        await page.evaluate("sessionStorage.clear()")
+        await page.goto("about:blank")
+        debugger = await page.context.new_cdp_session(page)
+        where = {"origin": site.url.rstrip("/"), "storageTypes": "local_storage,cookies"}
+        await debugger.send("Storage.clearDataForOrigin", where)  # pyright: ignore[reportUnknownMemberType]
+        await debugger.detach()
+        self._page = page
+        return True
+
+    def has(self, profile: BrowserContext) -> bool:
+        return self._page is not None and self._page.context is profile
 
     async def aclose(self) -> None:
         await self._stack.aclose()
@@ -87,7 +117,8 @@ async def browsed() -> AsyncGenerator[Browser]:
         yield browser
     finally:
         for profile in browser.contexts:
-            await _close(profile)
+            if not kept[0].has(profile):
+                await _close(profile)
 
 
 @asynccontextmanager
@@ -116,22 +147,39 @@ async def person(
     """A profile of its own, on the page, signed in; errors and outside requests are collected.
 
     What the server refuses with the status `refused` is no error: browsers log that by themselves.
+    Who changes the profile or the page for good says so by `nobody_after`.
     """
+    page = (kept[0].lend() if kept else None) or await _new_page(browser)
     width, height = size
-    profile = await browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=scheme
-    )
-    profile.set_default_timeout(WAIT)
-    await profile.add_init_script(_STILL)
+    await page.set_viewport_size({"width": width, "height": height})
+    await page.emulate_media(color_scheme=scheme, reduced_motion="no-preference")
     wrong: list[str] = []
-    page = await profile.new_page()
-    watch(page, site, wrong)
+    look_away = watch(page, site, wrong)
     await page.goto(f"{site.url}#token={site.token}")
     yield page
-    await _close(profile)
+    if kept and await kept[0].bring_back(page, site):
+        look_away()
+    else:
+        await _close(page.context)
     expected = refused if isinstance(refused, tuple) else (refused,)
     wrong = [text for text in wrong if not any(f"status of {each}" in text for each in expected)]
     assert not wrong, wrong
+
+
+_changed: WeakSet[Page] = WeakSet()
+
+
+def nobody_after(page: Page) -> Page:
+    """Its profile is for this test alone: what is added to it, or listened for, stays there."""
+    _changed.add(page)
+    return page
+
+
+async def _new_page(browser: Browser) -> Page:
+    profile = await browser.new_context()
+    profile.set_default_timeout(WAIT)
+    await profile.add_init_script(_STILL)
+    return await profile.new_page()
 
 
 async def _close(profile: BrowserContext) -> None:
@@ -163,7 +211,9 @@ async def looking(gallery: Site) -> AsyncGenerator[Page]:
 _UNFINISHED = ("ERR_CONTENT_LENGTH_MISMATCH", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY_RESPONSE")
 
 
-def watch(page: Page, site: Site, wrong: list[str]) -> None:
+def watch(page: Page, site: Site, wrong: list[str]) -> Callable[[], None]:
+    """Until what this returns is called."""
+
     def logged(message: ConsoleMessage) -> None:
         # A server that is restarted is away for a moment, and one that is killed leaves an answer
         # unfinished: browsers log that by themselves.
@@ -172,12 +222,22 @@ def watch(page: Page, site: Site, wrong: list[str]) -> None:
             wrong.append(message.text)
 
     def asked(request: Request) -> None:
-        if not request.url.startswith((site.url, "data:", "blob:")):
+        if not request.url.startswith((site.url, "data:", "blob:", "about:")):
             wrong.append(f"a request to {request.url}")
 
+    def failed(error: Error) -> None:
+        wrong.append(str(error))
+
     page.on("console", logged)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("pageerror", failed)
     page.on("request", asked)
+
+    def look_away() -> None:
+        page.remove_listener("console", logged)
+        page.remove_listener("pageerror", failed)
+        page.remove_listener("request", asked)
+
+    return look_away
 
 
 async def new_session(page: Page) -> str:

@@ -78,6 +78,7 @@ async def served(folder: Path, *arguments: str) -> AsyncGenerator[Site]:
         yield site
     finally:
         await site.stop()
+        _ports.append(site.port)
 
 
 def scripted(folder: Path, agent: str, *, called: str = "") -> tuple[str, str]:
@@ -94,7 +95,11 @@ def prepared(folder: Path, *arguments: str) -> Site:
     home.mkdir(mode=0o700, exist_ok=True)
     workspace.mkdir(exist_ok=True)
     (workspace / "README.md").write_text("# A project\n\nSmall.\n")
-    return Site(home, workspace, _free_port(), arguments=arguments)
+    return Site(home, workspace, _ports.pop() if _ports else _free_port(), arguments=arguments)
+
+
+_ports: list[int] = []
+"""Those of servers that have ended: what a browser knows by its address it need not read again."""
 
 
 def _free_port() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from page.browsing import answer, browsed, looking, new_session, person, prompt
+from page.browsing import answer, browsed, looking, new_session, nobody_after, person, prompt
 from page.seeding import told_session
 from page.site import Site, prepared, served
 from playwright.async_api import expect
@@ -60,7 +60,7 @@ _NOTIFICATIONS = """
 
 async def test_the_desktop_is_told_who_needs_one_and_what_has_finished(tmp_path: Path) -> None:
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
-        await page.context.add_init_script(_NOTIFICATIONS)
+        await nobody_after(page).context.add_init_script(_NOTIFICATIONS)
         await page.reload()
         await new_session(page)
         await page.keyboard.press("Escape")
@@ -86,7 +86,7 @@ async def test_what_failed_is_told_as_failed_wherever_one_is(tmp_path: Path) -> 
         await site.start()
         try:
             async with browsed() as browser, person(browser, site) as page:
-                await page.context.add_init_script(_NOTIFICATIONS)
+                await nobody_after(page).context.add_init_script(_NOTIFICATIONS)
                 await page.evaluate("localStorage['dragoman.settings'] = '{\"notify\": true}'")
                 await page.reload()
                 await page.locator(".session").wait_for()

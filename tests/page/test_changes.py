@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from page.browsing import answer, browsed, finished, new_session, person, prompt, ran
+from page.browsing import answer, browsed, finished, new_session, nobody_after, person, prompt, ran
 from page.site import prepared, scripted, served
 from playwright.async_api import Dialog, Page, expect
 
@@ -32,7 +32,7 @@ async def test_a_file_and_a_turn_are_put_back_for_themselves(tmp_path: Path) -> 
         browsed() as browser,
         person(browser, site) as page,
     ):
-        page.on("dialog", lambda dialog: dialog.accept())
+        nobody_after(page).on("dialog", lambda dialog: dialog.accept())
         await new_session(page)
         await _wrote(page, "one.txt", "two.txt")
         await _wrote(page, "three.txt")
@@ -90,7 +90,7 @@ async def test_what_someone_else_changed_is_put_back_only_when_one_insists(tmp_p
         browsed() as browser,
         person(browser, site, refused=409) as page,
     ):
-        page.on("dialog", decide)
+        nobody_after(page).on("dialog", decide)
         await new_session(page)
         await _wrote(page, "one.txt")
         (site.workspace / "one.txt").write_text("by hand\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from page.browsing import answer, browsed, finished, new_session, person, prompt
+from page.browsing import answer, browsed, finished, new_session, nobody_after, person, prompt
 from page.site import served
 from playwright.async_api import FilePayload, expect
 
@@ -101,7 +101,7 @@ async def test_the_pane_shows_plan_changes_terminals_frames_and_facts(tmp_path: 
         await page.get_by_role("tab", name="Changes").click()
         await pane.get_by_role("button", name="Add", exact=True).click()
         await expect(page.locator("#composer")).to_have_value(_COMMENT)
-        page.on("dialog", lambda dialog: dialog.accept())
+        nobody_after(page).on("dialog", lambda dialog: dialog.accept())
         await pane.get_by_role("button", name="Revert all").click()
         await expect(pane).to_contain_text("No changes yet")
     assert not (site.workspace / "dragoman-demo.txt").exists()

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from page.browsing import answer, browsed, new_session, person, prompt, ready
+from page.browsing import answer, browsed, new_session, nobody_after, person, prompt, ready
 from page.seeding import Teller, told_session
 from page.site import Site, prepared, served
 from playwright.async_api import FilePayload, Page, Route, expect
@@ -89,7 +89,9 @@ async def test_questions_keep_their_order_and_take_no_answer_that_came_too_soon(
 ) -> None:
     async with _told(tmp_path, "one", "two") as (page, tellers):
         sent: list[str] = []
-        page.on("request", lambda asked: sent.append(asked.url) if asked.method == "POST" else None)
+        nobody_after(page).on(
+            "request", lambda asked: sent.append(asked.url) if asked.method == "POST" else None
+        )
         await page.evaluate("location.hash = '#/inbox'")
         await tellers["one"].tell([_asks("first")], status="waiting")
         await page.locator("[data-request=first]").wait_for()
@@ -178,7 +180,7 @@ async def test_what_could_not_be_sent_is_given_back_beside_what_was_typed_since(
             await typed.wait()
             await route.abort("connectionrefused")
 
-        await page.route("**/prompt", fail)
+        await nobody_after(page).route("**/prompt", fail)
         await page.get_by_label("Files to attach").set_input_files(_NOTE)
         await expect(page.locator(".attachments .spinner")).to_have_count(0)
         await prompt(page, "prompt A")

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from page.browsing import browsed, finished, looking, new_session, person, prompt, ready
+from page.browsing import (
+    browsed,
+    finished,
+    looking,
+    new_session,
+    nobody_after,
+    person,
+    prompt,
+    ready,
+)
 from page.site import Site, served
 from playwright.async_api import expect
 
@@ -64,7 +73,7 @@ async def test_a_dialog_begins_where_one_writes_and_gives_the_focus_back(gallery
 
 async def test_a_key_counts_in_the_first_moment_of_the_page(gallery: Site) -> None:
     async with looking(gallery) as page:
-        await page.context.add_init_script(
+        await nobody_after(page).context.add_init_script(
             "Object.defineProperty(Event.prototype, 'timeStamp', { get: () => 5 })"
         )
         await page.reload()

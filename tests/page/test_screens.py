@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from page.browsing import browsed, looking, new_session, person
+from page.browsing import browsed, looking, new_session, nobody_after, person
 from page.seeding import told_session
 from page.site import Site, prepared, served
 from playwright.async_api import Page, Route, expect
@@ -136,7 +136,7 @@ async def test_the_pane_tells_where_a_session_runs_and_what_its_agent_can_do(
 
 async def test_answers_and_links_are_copied(gallery: Site) -> None:
     async with looking(gallery) as page:
-        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await nobody_after(page).context.grant_permissions(["clipboard-read", "clipboard-write"])
         await page.evaluate("location.hash = '#/s/fix'")
         row = page.locator(".row", has_text="The parser failed")
         await row.hover()

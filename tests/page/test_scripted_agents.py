@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from page.browsing import answer, browsed, finished, meeting, new_session, person, prompt, ready
+from page.browsing import (
+    answer,
+    browsed,
+    finished,
+    meeting,
+    new_session,
+    nobody_after,
+    person,
+    prompt,
+    ready,
+)
 from page.site import scripted, served
 from playwright.async_api import Page, expect
 
@@ -114,7 +124,9 @@ async def test_an_agent_that_does_not_stop_can_be_killed(tmp_path: Path) -> None
 
 async def stop_in_vain(page: Page) -> None:
     """Ask the agent to stop, and have the page's own clock go past the time that it has for it."""
-    await page.clock.install()
+    # What the agent has not begun yet is stopped without it.
+    await expect(page.locator(".said.agent")).to_have_text("under way")
+    await nobody_after(page).clock.install()
     await page.get_by_role("button", name="Stop", exact=True).click()
     await expect(page.get_by_role("button", name="Stopping")).to_be_disabled()
     await expect(page.get_by_role("button", name="Kill agent")).to_have_count(0)

@@ -1,21 +1,23 @@
-"""Ten tabs of one browser share one stream, and all of them see what happens."""
+"""Tabs of one browser share one stream, and all of them see what happens."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from page.browsing import browsed, new_session, person, prompt, ran, ready, watch
+import pytest
+from page.browsing import browsed, new_session, nobody_after, person, prompt, ran, ready, watch
 from page.site import served
 from playwright.async_api import expect
 
-TABS = 10
 
-
-async def test_ten_tabs_see_a_turn(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [7, pytest.param(20, marks=pytest.mark.soak)])
+async def test_more_tabs_than_a_browser_has_connections_see_a_turn(
+    tmp_path: Path, count: int
+) -> None:
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
         session = await new_session(page)
         wrong: list[str] = []
-        tabs = [await page.context.new_page() for _ in range(TABS - 1)]
+        tabs = [await page.context.new_page() for _ in range(count - 1)]
         for tab in tabs:
             watch(tab, site, wrong)
             await tab.goto(f"{site.url}#/s/{session}")
@@ -33,7 +35,7 @@ async def test_ten_tabs_see_a_turn(tmp_path: Path) -> None:
 
 async def test_tabs_without_shared_workers_share_through_one_of_them(tmp_path: Path) -> None:
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as first:
-        await first.context.add_init_script("delete window.SharedWorker")
+        await nobody_after(first).context.add_init_script("delete window.SharedWorker")
         await first.reload()
         session = await new_session(first)
         other = await first.context.new_page()

@@ -6,7 +6,17 @@ import asyncio
 import signal
 from pathlib import Path
 
-from page.browsing import answer, browsed, finished, new_session, person, prompt, ready, settled
+from page.browsing import (
+    answer,
+    browsed,
+    finished,
+    new_session,
+    nobody_after,
+    person,
+    prompt,
+    ready,
+    settled,
+)
 from page.site import served
 from playwright.async_api import Route, expect
 
@@ -69,7 +79,7 @@ async def test_who_answers_late_is_told_that_it_was_settled(tmp_path: Path) -> N
 
         session = await new_session(one)
         await other.evaluate(f"location.hash = '#/s/{session}'")
-        await other.route("**/permissions/*", hold)
+        await nobody_after(other).route("**/permissions/*", hold)
         await prompt(one, "Write something down")
         card = other.locator(".card.permission")
         await ready(card)

@@ -16,7 +16,6 @@ import msgspec
 from dragoman.errors import AuthRequired, InternalError, InvalidRequest, RemoteError
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.testing.faults import ignore_cancel
 from dragoman.testing.scripted_agent import EVERYTHING
 from dragoman.testing.steps import say
 
@@ -210,17 +209,22 @@ def asks() -> ScriptedAgent:
     return ScriptedAgent(_asks)
 
 
+async def _stubborn(turn: AgentTurn) -> None:
+    turn.ignores_cancel = True
+    turn.say("under way")
+    await asyncio.sleep(600)
+
+
 def stubborn() -> ScriptedAgent:
     """Does not stop when it is asked to."""
-    return ScriptedAgent([ignore_cancel(600)])
+    return ScriptedAgent(_stubborn)
 
 
 async def _serves_many(turn: AgentTurn) -> None:
     if turn.text == "Ask me":
         await turn.request_permission("c", [("y", "Allow", "allow_once")], title="shell")
     else:
-        turn.ignores_cancel = True
-        await asyncio.sleep(600)
+        await _stubborn(turn)
 
 
 def crowded() -> ScriptedAgent:
