@@ -51,8 +51,9 @@ fix: $(READY)
 bench: $(READY)
 	$(BIN)/python -m bench
 
+# The long counts, and every example that property tests draw.
 soak: $(READY) $(SCHEMA) $(PAGE)
-	$(BIN)/pytest -q -m soak
+	ALL_EXAMPLES=1 $(BIN)/pytest -q -m "soak or hypothesis"
 
 # Real agents, in a lab that $DRAGOMAN_LAB names; long.
 test-agents: $(READY) $(PAGE)
@@ -60,7 +61,7 @@ test-agents: $(READY) $(PAGE)
 
 # What is pure is covered to its last branch, by its own tests alone.
 cover: $(READY) $(SCHEMA)
-	$(BIN)/coverage run -m pytest -q tests/schema tests/session tests/wire \
+	ALL_EXAMPLES=1 $(BIN)/coverage run -m pytest -q tests/schema tests/session tests/wire \
 	    tests/ui_stream tests/test_errors.py tests/test_safe_text.py tests/test_stream.py
 	$(BIN)/coverage report --fail-under=100 --include="src/dragoman/schema/*,src/dragoman/session/*,\
 	src/dragoman/wire/*,src/dragoman/ui_stream/*,src/dragoman/errors.py,src/dragoman/safe_text.py,src/dragoman/stream.py"

@@ -6,9 +6,10 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.cost import cpu_seconds
+from support.examples import examples
 
 from dragoman.cli.render.markdown import MarkdownStream
 from dragoman.cli.render.style import Style
@@ -34,7 +35,7 @@ def shown(text: str, width: int = 30) -> str:
     return PAINT.sub("", painted(text, width=width))
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@examples(400)
 @given(TEXTS, st.data(), st.booleans())
 def test_the_same_bytes_however_it_is_cut(text: str, data: st.DataObject, colour: bool) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=20)))
@@ -44,14 +45,14 @@ def test_the_same_bytes_however_it_is_cut(text: str, data: st.DataObject, colour
     assert painted(*text, colour=colour) == whole
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@examples(200)
 @given(st.text("ab *_`[]()中é \n", max_size=200), st.integers(10, 60))
 def test_no_line_of_text_is_wider_than_the_terminal(text: str, width: int) -> None:
     for line in shown(text, width).split("\n"):
         assert columns(line) < width
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@examples(200)
 @given(TEXTS)
 def test_no_word_is_lost_and_every_colour_ends(text: str) -> None:
     out = painted(text)

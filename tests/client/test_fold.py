@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from support.examples import EXAMPLES
+from support.examples import examples
 from support.fake_terminals import FakeTerminals
 from support.folding import event_of, refold
 
@@ -143,7 +143,7 @@ async def _converse(
     return session, records
 
 
-@settings(EXAMPLES, max_examples=60)
+@examples(60)
 @given(_turns, Answers)
 def test_the_state_is_the_fold_of_what_was_recorded(
     turns: list[tuple[list[Step], str]], answers: list[bool]

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
-from support.examples import EXAMPLES
+from support.examples import examples
 from support.v2_agent import updates
 
 from dragoman.client.dialects.v2 import upserts
@@ -115,7 +115,7 @@ def terminal(**fields: Any) -> v2.TerminalUpdate:
     return v2.TerminalUpdate(terminal_id="t", **fields)
 
 
-@settings(EXAMPLES, max_examples=60)
+@examples(60)
 @given(st.text(max_size=20), st.data())
 def test_characters_may_be_cut_anywhere(text: str, data: st.DataObject) -> None:
     raw = text.encode()
@@ -402,7 +402,7 @@ def test_a_session_that_was_closed_leaves_nothing() -> None:
 # ── anything ──────────────────────────────────────────────────────────────────────────────────
 
 
-@settings(EXAMPLES, max_examples=150)
+@examples(150)
 @given(st.lists(updates(), max_size=8))
 def test_any_updates_in_any_order_fold(told: list[Any]) -> None:
     host = Told()

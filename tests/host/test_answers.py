@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from dragoman.host.permissions.always_rules import (
     NoRule,
@@ -278,7 +279,7 @@ def test_an_ask_rule_goes_on_asking() -> None:
     assert isinstance(remembered(write("/ws/a"), "deny", asked), Rule)
 
 
-@settings(max_examples=400, derandomize=True, database=None, deadline=None)
+@examples(400)
 @given(
     operation=st.sampled_from(OPERATIONS),
     path=st.text(alphabet="ab*?[]\\/. é\n", min_size=1).map(lambda text: f"/ws/{text}"),

@@ -4,9 +4,10 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.cost import calls
+from support.examples import examples
 
 from dragoman.host.workspace import diffs
 from dragoman.host.workspace.diffs import MAX_LINES, unified_diff
@@ -48,7 +49,7 @@ def applied(diff: str, old: str) -> str:
 
 
 @given(TEXTS, TEXTS)
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_applying_a_diff_gives_the_new_text(old: str, new: str) -> None:
     diff = unified_diff(old, new, "a", "b")
     assert (diff == "") == (old == new)
@@ -56,7 +57,7 @@ def test_applying_a_diff_gives_the_new_text(old: str, new: str) -> None:
 
 
 @given(TEXTS, TEXTS, st.sampled_from([-1, 0, 5, 50]))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_so_does_one_that_was_too_large_to_match(old: str, new: str, most: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(diffs, "MAX_WORK", most)

@@ -22,6 +22,7 @@ from jsonschema import ValidationError as SchemaError
 from msgspec import UNSET, UnsetType
 from msgspec.structs import fields
 from pydantic import TypeAdapter, ValidationError
+from support.examples import examples
 
 from dragoman.errors import InvalidMessage
 from dragoman.schema import Model, decode, encode, v1, v2
@@ -30,15 +31,9 @@ from dragoman.schema.model import Choice
 
 Definitions = Callable[..., dict[str, Any]]
 
-# The same examples on every run; hypothesis prints the one that failed.
-EXAMPLES = settings(
-    max_examples=25,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-MORE_EXAMPLES = settings(EXAMPLES, max_examples=80)
+_CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large]
+EXAMPLES = settings(examples(32), suppress_health_check=_CHECKS)
+MORE_EXAMPLES = settings(examples(80), suppress_health_check=_CHECKS)
 
 
 def versioned(struct: type[Model]) -> str:

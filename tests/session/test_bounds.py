@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.cost import Memory, calls
 from support.examples import EXAMPLES
@@ -56,7 +56,7 @@ SENT = 4_000_000
 KEPT = 400_000
 """Bytes that stay of them at most: a fraction of what the limits would add up to."""
 
-MANY = settings(EXAMPLES, max_examples=100)
+MANY = EXAMPLES
 
 
 def numbered(events: Iterator[e.Event]) -> Iterator[e.Event]:

@@ -16,6 +16,11 @@ def cpu_seconds(work: Callable[[], object], repeat: int = 5) -> float:
     return min(_cpu_seconds(work) for _ in range(repeat))
 
 
+def is_done_within(seconds: float, work: Callable[[], object], repeat: int = 5) -> bool:
+    """Of CPU time, in the best of a few runs; the first that is quick enough is the last."""
+    return any(_cpu_seconds(work) < seconds for _ in range(repeat))
+
+
 def _cpu_seconds(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()

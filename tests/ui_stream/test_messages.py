@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from support.ai_sdk_judge import RELEASES, Case, judge
 from support.chunk_rules import Told
+from support.examples import examples
 from support.folding import any_events
 
 from dragoman.session import events as e
@@ -223,7 +224,7 @@ def test_a_question_of_a_turn_that_ended_is_none() -> None:
     assert tool["state"] == "output-available"
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@examples(60)
 @given(any_events)
 def test_any_session_is_messages(events: list[e.Event]) -> None:
     found = messages(events)
@@ -234,7 +235,7 @@ def test_any_session_is_messages(events: list[e.Event]) -> None:
 def test_the_sdk_takes_any_session_as_messages() -> None:
     sessions: list[Any] = []
 
-    @settings(max_examples=100, deadline=None, derandomize=True, database=None)
+    @examples(100)
     @given(any_events)
     def collect(events: list[e.Event]) -> None:
         if found := messages(events):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from support.ai_sdk_judge import RELEASES, Case, judge, stream_of
 from support.chunk_rules import Told
+from support.examples import examples
 from support.folding import KINDS, any_events
 
 from dragoman.session import events as e
@@ -20,8 +21,8 @@ from dragoman.session.facts import Decision, PermissionOption
 from dragoman.ui_stream import messages
 from dragoman.ui_stream.chunks import Sdk
 
-SOME = settings(max_examples=100, deadline=None, derandomize=True, database=None)
-MANY = settings(SOME, max_examples=500)
+SOME = examples(100)
+MANY = examples(500)
 _ids = st.sampled_from(["a", "b", "c"])
 _statuses = st.sampled_from(["pending", "in_progress", "completed", "failed", "odd"])
 _outputs: st.SearchStrategy[Any] = st.sampled_from([UNSET, None, "out", {"error": "bad"}])
@@ -132,7 +133,7 @@ def test_very_many_events_make_streams_that_keep_the_rules_and_are_not_changed(
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_sdk_reads_a_sample_of_streams_as_we_do(release: Literal[6, 7]) -> None:
-    check_with_the_sdk(release, 120)
+    check_with_the_sdk(release, 40)
 
 
 @pytest.mark.soak

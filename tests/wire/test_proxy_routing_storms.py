@@ -10,8 +10,9 @@ import random
 from collections import deque
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from dragoman.wire.messages import decode
 from dragoman.wire.proxy_routing import CLIENT, Chain
@@ -179,7 +180,7 @@ class Storm:
                     end.answer(end.asked.pop())
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.integers(1, 3), st.integers(0, 2**32))
 def test_each_request_is_answered_once_with_its_own_id_and_payload_in_order(
     proxies: int, seed: int
