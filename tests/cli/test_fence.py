@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import threading
+from collections.abc import Generator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -45,8 +48,86 @@ def test_it_writes_inside_and_nowhere_else(fenced: Dragoman) -> None:
 
 def test_a_session_says_how_it_is_fenced(fenced: Dragoman) -> None:
     fenced("-o", "simple", "--session", "s", str(fenced.workspace / "x"))
-    assert "fenced (namespaces)" in fenced("sessions", "show", "s").lines
+    assert "fenced (namespaces), network: all" in fenced("sessions", "show", "s").lines
     assert json.loads(fenced("sessions", "show", "s", "--json").out)["fence"] == "namespaces"
+
+
+@pytest.fixture
+def server() -> Generator[str]:
+    """The address of a server of this machine."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hello) as serving:
+        thread = threading.Thread(target=serving.serve_forever, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{serving.server_port}"
+        serving.shutdown()
+        thread.join()
+
+
+class Hello(BaseHTTPRequestHandler):
+    """Says hello, or sends a caller elsewhere."""
+
+    def do_GET(self) -> None:
+        self.send_response(302 if self.path == "/elsewhere" else 200)
+        self.send_header("Location", "http://elsewhere.example/")
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"hello")
+
+    def log_message(self, format: str, *_: object) -> None:  # noqa: A002
+        """Not on the terminal of the tests."""
+
+
+def test_it_reaches_the_hosts_of_its_list_and_no_others(fenced: Dragoman, server: str) -> None:
+    urls = f"http://{server}/ http://{server}/elsewhere http://other.example/"
+    done = fenced("-o", "simple", "--session", "s", "--fence-network", server, urls)
+    hello, redirected, other = done.lines
+    assert hello == "hello"
+    assert redirected.startswith("403 Dragoman: the fence refused elsewhere.example:80")
+    assert other.startswith("403 Dragoman: the fence refused other.example:80")
+    assert "refused to connect to other.example:80" in done.err
+    shown = fenced("sessions", "show", "s").lines
+    assert f"fenced (namespaces), network: {server}" in shown
+    lines = map(json.loads, fenced("sessions", "export", "s").lines)
+    events = [each for each in lines if each.get("type") == "access"]
+    hosts = [each["host"] for each in events if each["decision"]["by"] == "fence"]
+    assert hosts == ["elsewhere.example", "other.example"]
+
+
+def test_without_a_network_it_reaches_nothing(fenced: Dragoman, server: str) -> None:
+    done = fenced("-o", "simple", "--fence-network=none", f"http://{server}/ http://a.example/")
+    refused_at_once, unknown = done.lines
+    assert refused_at_once == "[Errno 111] Connection refused"
+    assert "name resolution" in unknown or "not known" in unknown
+    assert fenced("-o", "simple", f"http://{server}/").lines == ["hello"]
+
+
+def test_a_rule_opens_the_fence_and_another_closes_it(fenced: Dragoman, server: str) -> None:
+    words = ("-o", "simple", "--fence-network", f"{server},no.example", "http://name.invalid/")
+    assert "403 Dragoman: the fence refused" in fenced(*words).out
+    fenced("policy", "add", "--allow", "--operation", "fetch", "--host", "name.invalid")
+    assert "502 Dragoman: " in fenced(*words).out  # let through, and it has no address
+    fenced("policy", "add", "--deny", "--operation", "fetch", "--host", "127.*")
+    done = fenced(*words[:-1], f"http://{server}/")
+    assert "hello" not in done.out
+    assert "denies it" in done.err
+
+
+def test_hosts_on_the_command_line_are_read_with_care(dragoman: Dragoman) -> None:
+    done = dragoman("--fence-network", "a.org,b.org:0", "x")
+    refused(done, "--fence-network: expected a port from 1 to 65535")
+
+
+def test_the_network_is_printed_with_its_reasons(fenced: Dragoman) -> None:
+    write_settings(fenced, {"network": ["a.org:443", "localhost:5432"]})
+    done = fenced("policy", "fence", "-a", "writer")
+    assert "  a.org:443  (the settings say so: port 443)" in done.lines
+    own = "the settings say so: the server of this machine on port 5432"
+    assert f"  localhost:5432  ({own})" in done.lines
+    printed = json.loads(fenced("policy", "fence", "-a", "writer", "--json").out)
+    assert printed["network"] == ["a.org:443", "localhost:5432"]
+    words = ("policy", "explain", "--fenced", "--agent", "writer", "--operation", "fetch", "--host")
+    assert fenced(*words, "a.org").lines[-1].endswith("in a fence: let through")
+    assert "refused, it is not in the fence's list of hosts" in fenced(*words, "b.org").lines[-1]
 
 
 def test_the_option_alone_means_on_and_takes_no_prompt(dragoman: Dragoman) -> None:
@@ -89,6 +170,14 @@ def test_a_remote_agent_cannot_be_fenced(dragoman: Dragoman) -> None:
         ({"mod": "on"}, "fence.mod", "did you mean mode?"),
         ({"write": ["cache"]}, "fence.write[0]", "an absolute path, not 'cache'"),
         ({"write": "/tmp"}, "fence.write", "a list, not a string"),
+        ({"network": "some"}, "fence.network", '"all", "none" or a list of hosts, not'),
+        (
+            {"network": ["a.org:x"]},
+            "fence.network",
+            "a port from 1 to 65535, or *,",
+        ),
+        ({"network": ["https://a.org"]}, "fence.network", "a host such as example.com:443"),
+        ({"network": ["localhost"]}, "fence.network", "a port after this machine's own address"),
     ],
 )
 def test_wrong_settings_are_one_clear_line(

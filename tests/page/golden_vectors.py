@@ -415,7 +415,9 @@ _MAKERS: list[Maker] = [
 def _whole_turn() -> list[e.Event]:
     diff = Diff("a.py", "x = 2\n", old_text="x = 1\n")
     events: list[e.Event] = [
-        e.SessionOpened("agent-1", "/w", "new", agent="demo"),
+        e.SessionOpened(
+            "agent-1", "/w", "new", agent="demo", fence="namespaces", network=["a.org:443"]
+        ),
         e.CommandsChanged([Command("plan"), Command("review", "Look again", hint="path")]),
         e.TurnStarted("t1", [Text("Change x, "), Text("please")]),
         e.UserMessage(Text("Change x, please")),

@@ -66,7 +66,16 @@ def test_opening_says_where_and_how_the_session_continues() -> None:
     assert (state.session_id, state.cwd, state.agent) == ("s", "/project", "goose")
     assert (state.additional_directories, state.continuity) == (["/more"], "replayed")
     assert state.open
+    assert (state.fence, state.network) == (None, None)
     assert state.entries == []
+
+
+def test_opening_says_how_the_agent_is_fenced() -> None:
+    opened = e.SessionOpened("s", "/project", "new", fence="namespaces", network=["a.org:443"])
+    state = fold(opened)
+    assert (state.fence, state.network) == ("namespaces", ["a.org:443"])
+    state = fold(opened, e.SessionOpened("s", "/project", "continued"))
+    assert (state.fence, state.network) == (None, None)
 
 
 def test_a_reset_leaves_a_mark_where_the_memory_ends() -> None:

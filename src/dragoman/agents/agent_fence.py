@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from dragoman.agents.known import KnownAgent, known_agents, known_as
 from dragoman.host.fence.fence import Fence, sockets_of_others
-from dragoman.host.fence.fence_terms import FenceMode, FenceTerms
+from dragoman.host.fence.fence_terms import FenceMode, FenceTerms, NetworkTerms
 from dragoman.host.fence.floor import Floor, Own, floor_for
 from dragoman.transport.stdio import AgentCommand
 
@@ -29,21 +30,25 @@ def fence_around(
     mode: FenceMode = "require",
     write: Sequence[str | os.PathLike[str]] = (),
     read: Sequence[str | os.PathLike[str]] = (),
+    network: Literal["all", "none"] | Sequence[str] = "all",
 ) -> Fence:
     """A fence for `Client.start`, around an agent whose sessions work in these folders.
 
     `agent` is its name: a known agent may use its own folders. `write` are further folders that may
-    be written, `read` paths in `/tmp` or in a covered folder that may be read. The client builds it
-    when it starts the agent, and raises FenceError if that is impossible and `mode` is `require`,
-    ConfigError for folders that cannot be fenced.
+    be written, `read` paths in `/tmp` or in a covered folder that may be read. `network` is what
+    may be reached: `all`, `none`, or hosts such as `example.com:443` and `*.example.com`. The
+    client builds it when it starts the agent, and raises FenceError if that is impossible and
+    `mode` is `require`, ConfigError for folders that cannot be fenced. Raises ValueError for a host
+    that cannot be read.
     """
-    terms = FenceTerms(mode=mode, write=_absolute(write), read=_absolute(read))
+    hosts: NetworkTerms = network if network in ("all", "none") else tuple(network)
+    terms = FenceTerms(mode=mode, write=_absolute(write), read=_absolute(read), network=hosts)
     command = AgentCommand(agent)
 
     def floor(folders: Sequence[str]) -> Floor:
         return agent_floor(terms, folders, agent, command, makes=True)
 
-    return Fence(mode, _absolute(roots), floor)
+    return Fence(mode, _absolute(roots), floor, hosts)
 
 
 def _absolute(paths: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -56,7 +61,7 @@ def agent_fence(terms: FenceTerms, roots: Sequence[str], name: str, command: Age
     def floor(folders: Sequence[str]) -> Floor:
         return agent_floor(terms, folders, name, command, makes=True)
 
-    return Fence(terms.mode, roots, floor)
+    return Fence(terms.mode, roots, floor, terms.network)
 
 
 def agent_floor(

@@ -177,4 +177,11 @@ FENCE_KEYS: Keys = {
         "list of strings",
         "paths inside `/tmp` or a covered folder that may be read in spite of that",
     ),
+    "network": (
+        '`"all"`, `"none"` or list of strings',
+        "what may be reached: everything (the default), nothing, or these hosts: "
+        "`example.com` (ports 80 and 443), `example.com:8443`, `example.com:*`, `*.example.com` "
+        "(not `example.com` itself), `*`, an address or a range (`10.0.0.0/8:443`), and servers of "
+        "this machine (`localhost:5432`)",
+    ),
 }

@@ -30,7 +30,13 @@ from dragoman.agents.setting_keys import (
 )
 from dragoman.data_directory import settings_file
 from dragoman.errors import ConfigError, UnknownAgent
-from dragoman.host.fence.fence_terms import FENCE_MODES, NO_FENCE, FenceMode, FenceTerms
+from dragoman.host.fence.fence_terms import (
+    FENCE_MODES,
+    NO_FENCE,
+    FenceMode,
+    FenceTerms,
+    NetworkTerms,
+)
 from dragoman.host.rules.policy_file import read_strict_json
 from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.facts import EVERYTHING, MOST_SYSTEM_PROMPT, Offer, SystemPrompt
@@ -220,7 +226,22 @@ class _Reader:
             mode=self._fence_mode(entry.get("mode", "on"), f"{place}.mode"),
             write=self._folders(entry.get("write", []), f"{place}.write"),
             read=self._folders(entry.get("read", []), f"{place}.read"),
+            network=self._network(entry.get("network", "all"), f"{place}.network"),
         )
+
+    def _network(self, value: Any, place: str) -> NetworkTerms:
+        if value in ("all", "none"):
+            return value
+        if not isinstance(value, list):
+            self._fail(place, f'"all", "none" or a list of hosts, not {value!r}')
+        from dragoman.host.fence.network.host_patterns import read_patterns  # few settings have it
+
+        hosts = tuple(self._strings(value, place))
+        try:
+            read_patterns(hosts)
+        except ValueError as error:
+            self._fail(place, str(error))
+        return hosts
 
     def _fence_mode(self, value: Any, place: str) -> FenceMode:
         if value in FENCE_MODES:

@@ -257,6 +257,13 @@ def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> Argum
         "alone means on; require: without a fence nothing is started (default: from the settings, "
         "else off)",
     )
+    allowed.add_argument(
+        "--fence-network",
+        metavar="HOSTS",
+        help="what is reached from inside the fence: all, none, or hosts with commas between them, "
+        "as in example.com:443,*.example.org; implies --fence (default: from the settings, else "
+        "all)",
+    )
     return allowed
 
 

@@ -110,6 +110,8 @@ class Client:
             terms.providers.elicitation, offered=capabilities.elicitation, attended=self.attended
         )
         self._router = Router(self._outside)
+        if fence is not None:
+            fence.network.rules.sessions = self._router.gates
         self._router.note_auth = self._note_auth
         self.auth: AuthStatus | None = None
         """Whether the agent is signed in, as it last said; None if it said nothing yet."""

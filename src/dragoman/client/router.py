@@ -83,6 +83,10 @@ class Router:
     def sessions(self) -> list[Session]:
         return list(self._sessions.values())
 
+    def gates(self) -> list[Gate]:
+        """Of the sessions that are open."""
+        return [session.gate for session in self._sessions.values()]
+
     # ── events ────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager

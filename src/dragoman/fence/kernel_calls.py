@@ -39,6 +39,7 @@ _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 24, 38, 47
 _JOIN_SESSION_KEYRING = 1
 _CAPABILITY_VERSION = 0x20080522
 _SIGCHLD = 17
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 
 # Holds the interpreter's lock during a call: after `clone`, nobody else could hand it over.
 _libc = ctypes.PyDLL(None, use_errno=True)
@@ -81,9 +82,21 @@ def clone(flags: int) -> int:
     return _checked(_numbers(_number("clone"), flags | _SIGCHLD, 0, 0, 0, 0))
 
 
+def unshare(kinds: int) -> None:
+    """Leave the namespaces of these kinds for new ones; for a process with one thread."""
+    _checked(_libc.unshare(kinds))
+
+
 def join(descriptor: int, kind: int) -> None:
     """Enter the namespace that is open there."""
     _checked(_libc.setns(descriptor, kind))
+
+
+def bring_up(any_socket: int, interface: bytes) -> None:
+    """Have a network interface carry packets, in the namespace of the socket."""
+    flags = bytes(ctypes.c_short(_IFF_UP))
+    request = ctypes.create_string_buffer(interface.ljust(16, b"\0") + flags, 40)
+    _checked(_libc.ioctl(any_socket, _SIOCSIFFLAGS, request))
 
 
 def make_private() -> None:
@@ -150,10 +163,10 @@ def landlock_version() -> int:
         return 0
 
 
-def landlock_ruleset(files: int, scoped: int) -> int:
-    """A ruleset that governs these rights to files; `scoped` needs version 6."""
-    attr = (ctypes.c_uint64 * 3)(files, 0, scoped)
-    size = 24 if scoped else 8
+def landlock_ruleset(files: int, scoped: int, network: int = 0) -> int:
+    """A ruleset that governs these rights to files; `network` needs version 4, `scoped` 6."""
+    attr = (ctypes.c_uint64 * 3)(files, network, scoped)
+    size = 24 if scoped else 16 if network else 8
     return _checked(_create_ruleset(_LANDLOCK_CREATE, ctypes.byref(attr), size, 0))
 
 

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     Paths: TypeAlias = tuple[bytes, ...]
-    Packed: TypeAlias = tuple[tuple[str, str | bytes | Paths], ...]
+    Packed: TypeAlias = tuple[tuple[str, str | bytes | bool | Paths | tuple[int, ...]], ...]
     """A plan as `marshal` takes it."""
 
 
@@ -24,6 +24,8 @@ class FencePlan:
         pinned: Paths = (),
         covered: Paths = (),
         kept: Paths = (),
+        network: tuple[int, ...] = (),
+        offline: bool = False,
     ) -> None:
         self.way = way
         """`namespaces` or `landlock`."""
@@ -38,6 +40,11 @@ class FencePlan:
         """Empty for the program."""
         self.kept = kept
         """Inside a covered folder, and still to be read."""
+        self.network = network
+        """The host's descriptors of the namespaces in whose network the program lives; none for
+        the network of the machine."""
+        self.offline = offline
+        """Without namespaces: whether TCP is refused, where the kernel can do that."""
 
     def packed(self) -> Packed:
         return tuple(vars(self).items())

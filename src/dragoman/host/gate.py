@@ -45,6 +45,7 @@ from dragoman.host.rules.access import (
     is_too_long,
     terminal_access,
 )
+from dragoman.host.rules.decision import Explanation
 from dragoman.host.serial_worker import Lane
 from dragoman.host.terminals.provider import (
     TerminalCommand,
@@ -399,6 +400,14 @@ class Gate:
             self._record(event)
         else:
             self._early.setdefault(terminal_id, []).append(event)
+
+    # ── what programs in a fence reach by themselves ──────────────────────────────────────────
+
+    def about_host(self, host: str) -> Explanation:
+        return self.consent.explain(Access(operation="fetch", agent=self._agent, hosts=(host,)))
+
+    def note(self, event: e.Event) -> None:
+        self._record(event)
 
     # ── and the rest ──────────────────────────────────────────────────────────────────────────
 

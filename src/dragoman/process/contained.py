@@ -94,6 +94,63 @@ async def spawn(
     )
 
 
+class OwnNetwork:
+    """A network namespace: nothing is reachable in it but what the host accepts on `listeners`."""
+
+    def __init__(self, user: int, network: int, *listeners: int) -> None:
+        self.spaces: tuple[int, ...] = (user, network)
+        """What a program needs to live in it."""
+        self.listeners = [socket.socket(fileno=each) for each in listeners]
+        for listener in self.listeners:
+            listener.setblocking(False)
+
+    def close(self) -> None:
+        """It goes when the last program in it has ended."""
+        for listener in self.listeners:
+            listener.close()
+        for space in self.spaces:
+            os.close(space)
+        self.spaces = ()
+
+
+async def make_network(ports: Sequence[int]) -> OwnNetwork:
+    """Have a helper make one that listens on these ports, 0 for any. Raises OSError if the system
+    has none to give, and ZygoteFailed."""
+    failed = ZygoteFailed()
+    for attempt in range(_ATTEMPTS):
+        await asyncio.sleep(attempt * _PAUSE_SECONDS)
+        zygote = _zygote()
+        try:
+            return await _make_network(zygote, ports)
+        except ZygoteFailed as error:
+            failed = error
+            zygote_client.dismiss(zygote)
+    raise failed
+
+
+async def _make_network(zygote: zygote_client.ZygoteClient, ports: Sequence[int]) -> OwnNetwork:
+    ours, theirs = descriptors.socketpair()
+    request = " ".join(("network", *map(str, ports))).encode()
+    try:
+        try:
+            for _ in range(_ENDING_LOOKS):
+                if _is_taken(zygote, [theirs.fileno()], request):
+                    break
+                await asyncio.sleep(_RETRY_SECONDS)
+        finally:
+            descriptors.close(theirs.detach())
+        if not await _is_readable(ours.fileno(), PATIENCE.start):
+            raise ZygoteHeld("Dragoman's helper processes do not run")
+        data, received, _, _ = socket.recv_fds(ours, 16, 2 + 2 * len(ports))
+    finally:
+        descriptors.close(ours.detach())
+    if data == b"made":
+        return OwnNetwork(*received)
+    if not data:
+        raise ZygoteFailed("it ended without an answer")
+    raise OSError(int(data), os.strerror(int(data)))
+
+
 async def _is_impossible(failed: ZygoteFailed) -> bool:
     """Whether the warden itself said so, before any zygote has ever done its work.
 
@@ -120,7 +177,8 @@ async def _spawn(order: Order, stdio: Sequence[int], patience: Patience) -> Cont
         try:
             zygote = _zygote()
             watch = _Watch(zygote, patience)
-            await _request(order, [theirs.fileno(), *stdio], zygote, watch)
+            spaces = () if order.fence is None else order.fence.network
+            await _request(order, [theirs.fileno(), *stdio, *spaces], zygote, watch)
         finally:
             descriptors.close(theirs.detach())
         return await _await_start(order, life, watch)
@@ -150,9 +208,11 @@ async def _request(
         os.close(written)
 
 
-def _is_taken(zygote: zygote_client.ZygoteClient, descriptors: list[int]) -> bool:
+def _is_taken(
+    zygote: zygote_client.ZygoteClient, descriptors: list[int], what: bytes = b"run"
+) -> bool:
     try:
-        zygote.request(descriptors)
+        zygote.request(descriptors, what)
     except BlockingIOError:
         return False
     except ConnectionError as error:

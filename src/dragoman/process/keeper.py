@@ -28,7 +28,7 @@ from _socket import (  # the public modules cost more at import than all the res
     socketpair,
 )
 
-from dragoman.fence import first_process, landlock
+from dragoman.fence import first_process, landlock, network
 from dragoman.fence.plan import FencePlan
 
 from .helper_watch import FENCE, KEEPER, is_helper
@@ -158,12 +158,20 @@ def close_all_but(kept: Iterable[int]) -> None:
                 continue
 
 
-def keep(life: socket, order: int, stdio: Sequence[int]) -> None:
-    """Run the ordered program until it and all its descendants are gone."""
-    close_all_but([life.fileno(), order, *stdio])
+def make_network(out: int, ports: Sequence[int]) -> None:
+    """Make the network of a fence, for the host."""
+    close_all_but([out])
+    _prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)  # as for process 1 of a fence
+    network.make(out, ports)
+
+
+def keep(life: socket, order: int, stdio: Sequence[int], spaces: Sequence[int] = ()) -> None:
+    """Run the ordered program until it and all its descendants are gone; in the network whose
+    namespaces are given."""
+    close_all_but([life.fileno(), order, *stdio, *spaces])
     become_helper(KEEPER)
     own = OwnChildren()
-    keeper = Keeper(life)
+    keeper = Keeper(life, spaces)
     try:
         keeper.start(_read_order(order), stdio)
         keeper.watch()
@@ -175,8 +183,9 @@ def keep(life: socket, order: int, stdio: Sequence[int]) -> None:
 class Keeper:
     """The state of one keeper: its life socket and the program it started."""
 
-    def __init__(self, life: socket) -> None:
+    def __init__(self, life: socket, spaces: Sequence[int] = ()) -> None:
         self._life = life
+        self._spaces = spaces
         self._main = 0
         self._fence: Inside | None = None
         self._is_told = False
@@ -190,6 +199,8 @@ class Keeper:
         failure, report = os.pipe()
         fence = Inside() if is_fenced(order) else None
         try:
+            if self._spaces:
+                self._join_network()
             pid = os.fork() if fence is None else fence.fork(order, stdio, report)
         except OSError as error:
             self.report(f"failed {'fork' if fence is None else 'fence'} {error.errno}")
@@ -209,6 +220,12 @@ class Keeper:
             fence.hear()
             pid = fence.program or pid
         self.report(f"started {pid}")
+
+    def _join_network(self) -> None:
+        user, own = self._spaces
+        network.join(user, own)
+        for space in self._spaces:
+            os.close(space)
 
     def _await_exec(self, pid: int, failure: int) -> None:
         """Wait until the fork has become the program, or says why not.

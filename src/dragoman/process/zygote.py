@@ -25,6 +25,7 @@ from .keeper import (
     clear,
     close_all_but,
     keep,
+    make_network,
     readable,
     wake_on_child,
 )
@@ -36,8 +37,12 @@ if TYPE_CHECKING:
 else:
     import _signal as signal
 
-# The life socket, the order, and the program's standard input, output and error.
+# The life socket, the order, and the program's standard input, output and error; then what its
+# fence needs of the host.
 DESCRIPTORS = 5
+NETWORK = b"network"
+"""The request for a network of its own, followed by the ports on which it listens; with the socket
+on which its descriptors go out."""
 _SPACE = 256
 _RETRY_SECONDS = 0.02
 # How long the keepers may take to end their programs once the host has gone, and to end.
@@ -210,12 +215,14 @@ class Zygote(Superior):
 
     def _take_request(self) -> bool:
         try:
-            data, control, _, _ = self._control.recvmsg(16, _SPACE, MSG_CMSG_CLOEXEC)
+            data, control, _, _ = self._control.recvmsg(_SPACE, _SPACE, MSG_CMSG_CLOEXEC)
         except OSError:
             return False
         descriptors = _received(control)
-        if len(descriptors) == DESCRIPTORS:
+        if len(descriptors) >= DESCRIPTORS:
             self._serve_request(descriptors)
+        elif data.startswith(NETWORK) and descriptors:
+            self._fork_maker(descriptors[0], list(map(int, data.split()[1:])))
         for descriptor in descriptors:
             os.close(descriptor)
         return bool(data)
@@ -235,7 +242,21 @@ class Zygote(Superior):
         if pid:
             return
         try:
-            keep(socket(fileno=descriptors[0]), descriptors[1], descriptors[2:])
+            life, order, *given = descriptors
+            keep(socket(fileno=life), order, given[:3], given[3:])
+        finally:
+            os._exit(0)
+
+    def _fork_maker(self, out: int, ports: list[int]) -> None:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            os.write(out, b"%d" % (error.errno or 0))
+            return
+        if pid:
+            return
+        try:
+            make_network(out, ports)
         finally:
             os._exit(0)
 

@@ -61,8 +61,8 @@ class ZygoteClient:
             self._end()
             raise BlockingIOError(errno.EAGAIN, "no thread can be started") from error
 
-    def request(self, descriptors: Sequence[int]) -> None:
-        """Hand over one life socket, order, and standard streams.
+    def request(self, descriptors: Sequence[int], what: bytes = b"run") -> None:
+        """Hand over one life socket, order, and standard streams, or what another request needs.
 
         Raises BlockingIOError, and ConnectionError when the zygote has ended.
         """
@@ -72,7 +72,7 @@ class ZygoteClient:
                 raise ConnectionError("the zygote was dismissed")
             control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, self._control)
             try:
-                control.sendmsg([b"run"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+                control.sendmsg([what], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
             finally:
                 control.detach()
 

@@ -77,6 +77,8 @@ class SessionOpened(Recorded, tag="session_opened"):
     fence: str | None = None
     """How the kernel holds what the agent may reach: `namespaces` or `landlock`; None if it does
     not."""
+    network: list[str] | None = None
+    """The hosts that the agent may reach, none if the list is empty; None for all."""
 
 
 class SessionClosed(Recorded, tag="session_closed"):
@@ -403,6 +405,8 @@ class AccessDecided(Recorded, tag="access"):
     tool_call_id: str | None = None
     option_id: str | None = None
     subagent: str | None = None
+    host: str | None = None
+    """The host that a program in a fence wanted to reach."""
 
 
 class ElicitationRequested(

@@ -274,12 +274,14 @@ def _fields_of(question: msgspec.Struct, base: type[msgspec.Struct]) -> dict[str
     return {name: getattr(question, name) for name in base.__struct_fields__}
 
 
-Decider: TypeAlias = Literal["person", "rule", "default", "nobody", "cancel", "offer", "host"]
+Decider: TypeAlias = Literal[
+    "person", "rule", "default", "nobody", "cancel", "offer", "host", "fence"
+]
 """Who or what decides: a `person`, or a provider that asks one; a `rule`, a flag or what the policy
 says without them; the `default`, which refuses what no rule speaks of when there is nobody to ask,
 and which another rule or flag can change; `nobody`, where a person has to decide and is not there;
-the `cancel` of the turn or the request; the `offer`, which does not include it; or the `host`, for
-which it is too much, or whose provider failed."""
+the `cancel` of the turn or the request; the `offer`, which does not include it; the `host`, for
+which it is too much, or whose provider failed; or the `fence`, which does not let it through."""
 
 
 SteerStage: TypeAlias = Literal["waiting", "sent"]

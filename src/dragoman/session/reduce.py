@@ -155,6 +155,7 @@ def _session_opened(state: SessionState, event: e.SessionOpened, limits: Limits)
     state.additional_directories = event.additional_directories
     state.continuity = event.continuity
     state.fence = event.fence
+    state.network = event.network
     state.open = True
     state.activity, state.background = "idle", []
     subagents.stop_subagents(state)

@@ -404,6 +404,8 @@ class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
     continuity: Continuity = "new"
     fence: str | None = None
     """How the agent is fenced: `namespaces` or `landlock`; None if it is not."""
+    network: list[str] | None = None
+    """The hosts that the agent may reach; None for all."""
     open: bool = False
     title: str | None = None
     updated_at: str | None = None

@@ -132,6 +132,7 @@ class Step extends Thread {
     state.additionalDirectories = event.additionalDirectories ?? []
     state.continuity = event.continuity
     state.fence = event.fence ?? null
+    state.network = event.network ?? null
     state.open = true
     state.activity = 'idle'
     state.background = []

@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace, address: Address, cwd: str, log: Lines) -> None:
-    from dragoman.cli.run.agent_setup import given_rules, offer_of
+    from dragoman.cli.run.agent_setup import given_rules, offer_of, typed_network
     from dragoman.web.server.runner import ServeOptions, serve
 
     settings = ServeOptions(
@@ -79,6 +79,7 @@ def _serve(options: argparse.Namespace, address: Address, cwd: str, log: Lines) 
         rules=given_rules(options),
         offer=offer_of(options),
         fence=options.fence,
+        network=typed_network(options),
         name=options.name,
         headless=options.headless,
         open_page=_open if options.open else None,

@@ -237,7 +237,7 @@ class Asides:
             case e.PermissionSettled():
                 return self._settled(event)
             case e.AccessDecided() if event.decision.effect == "deny":
-                what = _what(event.operation, event.paths, event.argv, event.title)
+                what = _what(event.operation, event.paths, event.argv, event.title, event.host)
                 return f"refused {what}: {event.decision.reason}"
             case e.CompactionUpdated(status="in_progress"):
                 return "the agent is compacting its context"
@@ -292,12 +292,20 @@ class Permissions:
     def _decided(
         self, asked: e.PermissionRequested | e.AccessDecided, decision: Decision
     ) -> str | None:
-        what = _what(asked.operation, asked.paths, asked.argv, asked.title).removeprefix("to ")
+        host = asked.host if isinstance(asked, e.AccessDecided) else None
+        what = _what(asked.operation, asked.paths, asked.argv, asked.title, host)
+        what = what.removeprefix("to ")
         line = f"{what}: {_OUTCOMES.get(decision.effect, decision.effect)} ({decision.reason})"
         if line == self._last:
             return None
         self._last = line
         return line
+
+
+def fenced(how: str, network: Sequence[str] | None) -> str:
+    """How a session is fenced, and what its agent reaches."""
+    hosts = "all" if network is None else ", ".join(network) or "none"
+    return f"fenced ({how}), network: {hosts}"
 
 
 _OUTCOMES = {"allow": "allowed", "deny": "refused"}
@@ -312,8 +320,12 @@ OPERATIONS = {
 }
 
 
-def _what(operation: str, paths: list[str], argv: list[str] | None, title: str) -> str:
+def _what(
+    operation: str, paths: list[str], argv: list[str] | None, title: str, host: str | None = None
+) -> str:
     """What was not done; where nothing is known but its name, that, as the agent gives it."""
+    if host is not None:
+        return f"to connect to {title}"
     subject = command_line(argv) if argv else ", ".join(paths)
     if title and (operation == "other" or not subject):
         return f'"{title}"'
@@ -332,7 +344,9 @@ class Tally:
         """A write was refused because writing is switched off."""
 
     def count(self, event: e.Event) -> None:
-        if isinstance(event, e.PermissionSettled | e.AccessDecided):
+        if isinstance(event, e.PermissionSettled | e.AccessDecided) and (
+            event.decision.by != "fence"  # it is about what programs try, not what was asked
+        ):
             self._allowed += event.decision.effect == "allow"
             self._refused += event.decision.effect in ("deny", "cancelled")
             self.unruled |= event.decision.by == "default"

@@ -23,7 +23,7 @@ from dragoman.client.config import HostCapabilities, Timeouts
 from dragoman.client.mcp import McpServer
 from dragoman.data_directory import settings_file
 from dragoman.errors import Unsupported
-from dragoman.host.fence.fence_terms import FenceMode, FenceTerms
+from dragoman.host.fence.fence_terms import FenceTerms, NetworkTerms, changed_terms
 from dragoman.host.rules.policy import Policy, flag_rules
 from dragoman.hub.running.settings_launcher import fence_of
 from dragoman.session.facts import MOST_SYSTEM_PROMPT, Offer, SystemPrompt
@@ -112,10 +112,34 @@ def _text_of(path: str) -> str:
 
 
 def fence_terms(options: argparse.Namespace, choice: ChosenAgent) -> FenceTerms:
-    """Those of the settings, with the mode that was typed."""
-    terms = choice.settings.fence_of(choice.agent)
-    mode: FenceMode | None = getattr(options, "fence", None)
-    return terms if mode is None else msgspec.structs.replace(terms, mode=mode)
+    """Those of the settings, with what was typed."""
+    return with_typed(options, choice.settings.fence_of(choice.agent))
+
+
+def with_typed(options: argparse.Namespace, terms: FenceTerms) -> FenceTerms:
+    """What the options say of a fence counts more. Raises UsageError."""
+    return changed_terms(terms, getattr(options, "fence", None), typed_network(options))
+
+
+def typed_network(options: argparse.Namespace) -> NetworkTerms | None:
+    """Raises UsageError."""
+    text: str | None = getattr(options, "fence_network", None)
+    match text:
+        case None | "all" | "none":
+            return text
+        case _:
+            return _hosts(text)
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    from dragoman.host.fence.network.host_patterns import read_patterns  # few commands name any
+
+    hosts = tuple(word.strip() for word in text.split(",") if word.strip())
+    try:
+        read_patterns(hosts)
+    except ValueError as error:
+        raise UsageError(f"--fence-network: expected {error}") from error
+    return hosts
 
 
 def offer_of(options: argparse.Namespace) -> Offer:

@@ -17,7 +17,7 @@ import msgspec
 from dragoman.cli.commands import demo_agent
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.render import plain, terminal_view
-from dragoman.cli.render.event_text import called, shown
+from dragoman.cli.render.event_text import called, fenced, shown
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BOLD, CYAN, DIM, RED, YELLOW, Style, can_draw, wants_colour
 from dragoman.cli.render.view import Stage, View, heading
@@ -154,14 +154,14 @@ class Playback(Stage):
         self._retold: list[str] = []
         self._introduced = False
 
-    def introduce(self, record: SessionRecord, fence: str | None = None) -> None:
+    def introduce(self, record: SessionRecord, state: SessionState | None = None) -> None:
         """The session that is shown, the only one, and how it is fenced."""
         self._introduced = True
         where = record.cwd or ("" if record.imported is None else record.imported.cwd)
         words = f"{record.id}  {called(record.name, record.title)}".rstrip()
         lines = [(words, BOLD), (f"{record.agent} in {where}", DIM)]
-        if fence is not None:
-            lines.append((f"fenced ({fence})", DIM))
+        if state is not None and state.fence is not None:
+            lines.append((fenced(state.fence, state.network), DIM))
         if (prompt := record.system_prompt) is not None:
             instead = " (override)" if prompt.mode == "override" else ""
             lines.append((f"system prompt{instead}: {prompt.text}", DIM))
@@ -203,8 +203,8 @@ class Playback(Stage):
             case e.SessionOpened(continuity="reset"):
                 self.remark("the agent had forgotten the session")
             case e.SessionOpened():
-                fenced = "" if event.fence is None else f", fenced ({event.fence})"
-                where = single_line(f"session {event.session_id} in {event.cwd}{fenced}", 200)
+                how = "" if event.fence is None else f", {fenced(event.fence, event.network)}"
+                where = single_line(f"session {event.session_id} in {event.cwd}{how}", 200)
                 self._heading("", where, BOLD)
             case e.PromptQueued():
                 pass  # it is above its turn, or nothing came of it

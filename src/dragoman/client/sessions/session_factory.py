@@ -98,6 +98,8 @@ class Openings(msgspec.Struct, eq=False):
         self._must_be_inside(cwd, *additional_directories)
         if self.client.fence is not None and (problem := self.client.fence.problem):
             notes.append(f"there is no fence around the agent: {problem}")
+        if self.client.fence is not None and (problem := self.client.fence.network.problem):
+            notes.append(f"the agent reaches the whole network: {problem}")
         return Place(
             cwd=self._folder(cwd),
             additional_directories=extra,
@@ -325,6 +327,8 @@ class Openings(msgspec.Struct, eq=False):
         if (listen := self.terms.listen) is not None:
             log.listeners.append(lambda event: listen(session, event))
         self.router.add(session)
+        if self.client.fence is not None:
+            self.client.fence.network.rules.tell()
         return session
 
     def _gate(self, session_id: str, place: Place, log: SessionLog) -> Gate:
@@ -361,6 +365,7 @@ class Openings(msgspec.Struct, eq=False):
             place.additional_directories,
             self.client.name,
             fence=None if self.client.fence is None else self.client.fence.way,
+            network=None if self.client.fence is None else self.client.fence.network.hosts,
         )
 
 

@@ -12,9 +12,10 @@ import msgspec
 from dragoman.errors import FenceError
 from dragoman.fence.plan import FencePlan
 from dragoman.host.fence.covered_paths import listening_sockets, without_sockets
-from dragoman.host.fence.fence_terms import FenceMode
+from dragoman.host.fence.fence_terms import FenceMode, NetworkTerms
 from dragoman.host.fence.floor import FenceWay, Floor
 from dragoman.host.fence.kernel_support import support
+from dragoman.host.fence.network.fence_network import WITHOUT_NAMESPACES, FenceNetwork
 from dragoman.host.fence.private_folder import PrivateFolder
 
 
@@ -23,9 +24,14 @@ class Fence:
     looks at the disk."""
 
     def __init__(
-        self, mode: FenceMode, roots: Sequence[str], floor: Callable[[Sequence[str]], Floor]
+        self,
+        mode: FenceMode,
+        roots: Sequence[str],
+        floor: Callable[[Sequence[str]], Floor],
+        network: NetworkTerms = "all",
     ) -> None:
         self.mode: FenceMode = mode
+        self.network = FenceNetwork(network)
         self.roots = list(roots)
         """To be added to before it is built."""
         self._make_floor = floor
@@ -45,15 +51,19 @@ class Fence:
         async with self._opening:
             if self.mode != "off" and self.floor is None and not self.problem:
                 await self._build()
-        if self.problem and self.mode == "require":
-            raise FenceError(command, self.problem)
+        if self.mode == "require" and (problem := self.problem or self.network.problem):
+            await self.aclose()
+            raise FenceError(command, problem)
         return self.plan
 
     @property
     def plan(self) -> FencePlan | None:
         if self.floor is None or self.way is None:
             return None
-        return self.floor.plan(self.way)
+        plan = self.floor.plan(self.way)
+        plan.network = self.network.spaces
+        plan.offline = self.network.terms == "none"
+        return plan
 
     async def _build(self) -> None:
         # The data directory exists from here on, and so is covered.
@@ -61,6 +71,8 @@ class Fence:
         try:
             floor = await asyncio.to_thread(self._make_floor, self.roots)
             found = await support(folder.path)
+            if found.way == "namespaces":
+                await self.network.open()
         except BaseException:
             folder.close()
             raise
@@ -68,6 +80,8 @@ class Fence:
             folder.close()
             self.problem = found.reason
             return
+        if found.way == "landlock" and self.network.terms != "all":
+            self.network.problem = WITHOUT_NAMESPACES
         self._folder, self.way = folder, found.way
         self.floor = msgspec.structs.replace(floor, temporary=folder.path)
 
@@ -92,13 +106,15 @@ class Fence:
             return dict(env)
         folder = self._folder.path
         return {
-            **without_sockets(env),
+            **self.network.environment(without_sockets(env)),
             **dict.fromkeys(("TMPDIR", "TMP", "TEMP", "TEMPDIR"), folder),
             "XDG_RUNTIME_DIR": self._folder.runtime,
         }
 
     async def aclose(self) -> None:
-        """Remove the temporary folder; to be called when the programs have ended."""
+        """Remove the temporary folder and the network; to be called when the programs have
+        ended."""
+        await self.network.aclose()
         folder, self._folder = self._folder, None
         self.floor = None
         if folder is not None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 FenceMode: TypeAlias = Literal["off", "on", "require"]
 """`on`: fenced if the system can do it; `require`: nothing is started without."""
 FENCE_MODES: tuple[FenceMode, ...] = ("off", "on", "require")
+NetworkTerms: TypeAlias = Literal["all", "none"] | tuple[str, ...]
+"""What is reached: everything, nothing, or these hosts, such as `example.com:443`."""
 
 
 class FenceTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +22,17 @@ class FenceTerms(msgspec.Struct, frozen=True, kw_only=True):
     """Further folders that may be written."""
     read: tuple[str, ...] = ()
     """Paths that may be read although they are in a place that is private or covered."""
+    network: NetworkTerms = "all"
 
 
 NO_FENCE = FenceTerms()
+
+
+def changed_terms(
+    terms: FenceTerms, mode: FenceMode | None, network: NetworkTerms | None
+) -> FenceTerms:
+    """With another mode, and another network; one that is limited needs a fence."""
+    if network is not None:
+        is_wanted = network != "all" and terms.mode == "off"
+        terms = replace(terms, network=network, mode="on" if is_wanted else terms.mode)
+    return terms if mode is None else replace(terms, mode=mode)

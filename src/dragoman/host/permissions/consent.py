@@ -68,6 +68,7 @@ from dragoman.host.permissions.wording import (
 )
 from dragoman.host.requester import asking_subagent
 from dragoman.host.rules.access import TOO_LONG, Access, is_too_long
+from dragoman.host.rules.decision import Explanation
 from dragoman.host.rules.policy import Policy, PolicyDecision, Rule
 from dragoman.host.rules.rule import RuleFields
 from dragoman.host.workspace.roots import Workspace
@@ -188,6 +189,10 @@ class Consent:
             words = f"{terms.by} asked for {' '.join(terms.options)} in this turn"
             more = "the rules of the process that runs the session apply, too"
             self._record(e.Notice(f"{words}; {more}", source="client"))
+
+    def explain(self, access: Access) -> Explanation:
+        """What the rules say, if nobody is asked."""
+        return self._policy.explain(access, self._workspace)
 
     # ── what we are about to do ourselves ─────────────────────────────────────────────────────
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import msgspec
-from msgspec.structs import replace
 
 from dragoman.agents.settings import AgentSettings, Settings, agent_named, system_prompt_of
 from dragoman.client.client import Client
 from dragoman.client.config import HostCapabilities
 from dragoman.client.mcp import McpServer
 from dragoman.errors import FenceError, Unsupported
-from dragoman.host.fence.fence_terms import FenceMode, FenceTerms
+from dragoman.host.fence.fence_terms import FenceMode, FenceTerms, NetworkTerms, changed_terms
 from dragoman.host.rules.policy import Policy
 from dragoman.rpc import Tap
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 
 class SettingsLauncher:
     """Starts agents as the settings say. `new_tap` makes a tap for each agent, and `taps` has those
-    of running agents. What `offer` switches off is off for every agent; `fence` is for every agent,
-    whatever the settings say."""
+    of running agents. What `offer` switches off is off for every agent; `fence` and `network` are
+    for every agent, whatever the settings say."""
 
     def __init__(
         self,
@@ -42,9 +41,11 @@ class SettingsLauncher:
         new_tap: Callable[[], Tap] | None = None,
         offer: Offer = EVERYTHING,
         fence: FenceMode | None = None,
+        network: NetworkTerms | None = None,
     ) -> None:
         self._offer = offer
         self._fence: FenceMode | None = fence
+        self._network: NetworkTerms | None = network
         self.settings = settings
         self.taps: WeakKeyDictionary[Client, Tap] = WeakKeyDictionary()
         self.policy = policy
@@ -81,8 +82,7 @@ class SettingsLauncher:
         return found.process == "shared" and self._terms(found).mode == "off"
 
     def _terms(self, agent: AgentSettings) -> FenceTerms:
-        terms = self.settings().fence_of(agent)
-        return terms if self._fence is None else replace(terms, mode=self._fence)
+        return changed_terms(self.settings().fence_of(agent), self._fence, self._network)
 
     def mcp_servers(self) -> list[McpServer]:
         return list(self.settings().mcp_servers)

@@ -18,7 +18,7 @@ from dragoman.agents.listing import list_agents
 from dragoman.agents.settings import Retention, load_settings
 from dragoman.data_directory import data_directory
 from dragoman.errors import CommandRefused, ConfigError, DragomanError
-from dragoman.host.fence.fence_terms import FenceMode
+from dragoman.host.fence.fence_terms import FenceMode, NetworkTerms
 from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.rule import Rule
 from dragoman.hub.assembly import new_hub
@@ -64,6 +64,7 @@ class ServeOptions(Door, kw_only=True):
     """They hold for all sessions, and cannot be revoked while the server runs."""
     offer: Offer = EVERYTHING
     fence: FenceMode | None = None
+    network: NetworkTerms | None = None
     """For every agent; None leaves it to the settings."""
     name: str | None = None
     headless: bool = False
@@ -192,6 +193,7 @@ def _launcher(settings: ServeOptions, store: Store) -> SettingsLauncher:
         new_tap=Frames,
         offer=settings.offer,
         fence=settings.fence,
+        network=settings.network,
     )
 
 

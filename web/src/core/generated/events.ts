@@ -24,6 +24,7 @@ export interface SessionOpened extends Recorded {
   additionalDirectories?: string[]
   agent?: string
   fence?: string | null
+  network?: string[] | null
 }
 
 export interface SessionClosed extends Recorded {
@@ -241,6 +242,7 @@ export interface AccessDecided extends Recorded {
   toolCallId?: string | null
   optionId?: string | null
   subagent?: string | null
+  host?: string | null
 }
 
 export interface ElicitationRequested {

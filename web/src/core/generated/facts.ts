@@ -183,7 +183,8 @@ export interface FileSummary {
   by?: Author[]
 }
 
-export type Decider = 'person' | 'rule' | 'default' | 'nobody' | 'cancel' | 'offer' | 'host'
+export type Decider =
+  | 'person' | 'rule' | 'default' | 'nobody' | 'cancel' | 'offer' | 'host' | 'fence'
 
 export type SteerStage = 'waiting' | 'sent'
 

@@ -187,6 +187,7 @@ export interface SessionState {
   additionalDirectories: string[]
   continuity: Continuity
   fence: string | null
+  network: string[] | null
   open: boolean
   title: string | null
   updatedAt: string | null
@@ -303,10 +304,10 @@ export const newTurnState = (): Omit<TurnState, 'id'> => ({
 
 export const newSessionState = (): SessionState => ({
   sessionId: '', agent: '', cwd: '', additionalDirectories: [], continuity: 'new', fence: null,
-  open: false, title: null, updatedAt: null, entries: [], entriesBefore: 0, turns: [], modes: null,
-  configOptions: [], commands: [], usage: null, terminals: {}, pending: {}, subagents: {},
-  queue: [], activity: 'idle', background: [], snapshot: null, lastSeq: 0, size: 0, printed: 0,
-  subagentsSize: 0, places: {},
+  network: null, open: false, title: null, updatedAt: null, entries: [], entriesBefore: 0,
+  turns: [], modes: null, configOptions: [], commands: [], usage: null, terminals: {}, pending: {},
+  subagents: {}, queue: [], activity: 'idle', background: [], snapshot: null, lastSeq: 0, size: 0,
+  printed: 0, subagentsSize: 0, places: {},
 })
 
 export const NEW_ENTRIES = {

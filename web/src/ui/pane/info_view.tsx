@@ -1,6 +1,7 @@
 // What is known of a session: its folder, ids, usage and cost over time, what its agent can do, and
 // what was decided.
 
+import { fenceWords } from '../../core/fence'
 import { count, moment } from '../../core/format'
 import { sessions, type Detail, type Offered } from '../../live/api'
 import type { LiveSession } from '../../live/session'
@@ -30,7 +31,7 @@ export function InfoView({ session }: { session: LiveSession }) {
         <Fact name="Agent" value={state.agent || (summary?.agent ?? '')} />
         <Fact name="Folder" value={state.cwd} />
         {state.additionalDirectories.map((folder) => <Fact key={folder} name="Additional folder" value={folder} />)}
-        <Fact name="Fence" value={state.fence ?? 'none: the agent can do what you can'} />
+        <Fact name="Fence" value={fenceWords(state.fence, state.network)} />
         <Fact name="Not offered" value={withheld(detail?.offer)} />
         <Fact name={detail?.systemPrompt?.mode === 'override' ? 'System prompt (override)' : 'System prompt'} value={detail?.systemPrompt?.text ?? ''} />
         <Fact name="Session" value={session.id} />

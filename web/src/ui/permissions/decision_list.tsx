@@ -4,16 +4,18 @@ import type { AccessDecided, PermissionRequested, PermissionSettled } from '../.
 import type { Decision } from '../../core/generated/facts'
 import { clock, within, table } from '../../core/format'
 import { reasonOf } from '../../core/rules'
-import { commandLine } from '../../core/safe_text'
+import { commandLine, reveal } from '../../core/safe_text'
+import { policies } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useSessionHistory, type Past } from '../pane/session_history'
 import { Icon, type IconName } from '../common/icons'
 import { Plain } from '../common/plain_text'
+import { attempt, shell } from '../shell/shell'
 import { Raw } from '../thread/tool_call'
 
 const SHOWN = 100
 
-export interface Decided { seq: number; at: number; what: string; decision: Decision }
+export interface Decided { seq: number; at: number; what: string; decision: Decision; host?: string | null }
 
 export function DecisionList({ session }: { session: LiveSession }) {
   const decided = decisionsIn(useSessionHistory(session), session.state.cwd)
@@ -21,9 +23,18 @@ export function DecisionList({ session }: { session: LiveSession }) {
   return (
     <section>
       <h3>Decisions</h3>
-      <ul className="decisions">{decided.slice(-SHOWN).reverse().map((each) => <DecisionRow key={each.seq} decided={each} />)}</ul>
+      <ul className="decisions">{decided.slice(-SHOWN).reverse().map((each) => <DecisionRow key={each.seq} decided={each}>{each.host != null && <AllowHost host={each.host} cwd={session.state.cwd} />}</DecisionRow>)}</ul>
     </section>
   )
+}
+
+/** A host that the fence refused: a rule lets it through from now on. */
+function AllowHost({ host, cwd }: { host: string; cwd: string }) {
+  const allow = async () => {
+    const rule = await attempt(policies.add({ effect: 'allow', operation: 'fetch', host, project: cwd }))
+    if (rule !== null) shell.say(`Agents in this folder may reach ${reveal(host)} from now on.`)
+  }
+  return <button type="button" className="ghost" onClick={() => void allow()}>Allow <Plain text={host} /> from now on</button>
 }
 
 const ICONS = table<IconName>({ allow: 'check', cancelled: 'stop', answered: 'info' })
@@ -44,7 +55,7 @@ export function decisionsIn(events: Past[], cwd: string): Decided[] {
   for (const event of events) {
     if (event.type === 'permission_requested') asked.set(event.requestId, event)
     if (event.type !== 'access' && event.type !== 'permission_settled') continue
-    decided.push({ seq: event.seq ?? 0, at: event.at ?? 0, what: subject(event, asked, cwd), decision: event.decision })
+    decided.push({ seq: event.seq ?? 0, at: event.at ?? 0, what: subject(event, asked, cwd), decision: event.decision, host: event.type === 'access' ? event.host ?? null : null })
   }
   return decided
 }

@@ -1,6 +1,7 @@
 // One session: its header, thread, composer and side pane.
 
 import { useEffect, useState, type FormEvent } from 'react'
+import { fenceLabel, fenceWords } from '../../core/fence'
 import { baseName } from '../../core/format'
 import { titleOf } from '../../core/listing'
 import { reveal } from '../../core/safe_text'
@@ -73,6 +74,7 @@ function Head({ session }: { session: LiveSession }) {
         {summary?.cwd !== '' && <span title={reveal(state.cwd)}><Icon name="folder" /> <Plain text={baseName(state.cwd)} /></span>}
         <span><Icon name="bot" /> <Plain text={state.agent || (summary?.agent ?? '')} /></span>
         {state.usage && <ContextMeter usage={state.usage} />}
+        {session.loaded && <span className="tag" title={fenceWords(state.fence, state.network)}>{fenceLabel(state.fence, state.network)}</span>}
         {summary && <Place session={summary} />}
         {summary?.parent && <a href={paths.session(summary.parent)}><Icon name="fork" /> forked</a>}
       </div>

@@ -25,11 +25,12 @@ from dragoman.host.permissions.consent import Consent
 from dragoman.host.permissions.questions import NO_SUBJECT, Subject
 from dragoman.host.permissions.trial import Explained, Trial, real_roots, seen
 from dragoman.host.rules.access import Access, file_access, terminal_access
+from dragoman.host.rules.decision import Explanation
 from dragoman.host.rules.policy import Policy, PolicyDecision
 from dragoman.host.workspace.roots import Workspace
 from dragoman.safe_text import reveal
 from dragoman.schema import codec, v1
-from dragoman.session.events import ToolCallUpdated
+from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import PermissionOption
 from dragoman.session.state import SessionState
 from dragoman.testing.recordings.recorded_events import Transcript, current_name
@@ -69,25 +70,60 @@ class _Kernel:
         command = agent.command or AgentCommand(name)
         terms = settings.fence_of(agent)
         self._floor = agent_floor(terms, workspace.roots, name, command)
+        self._network = terms.network
 
     def line(self, explained: Explained) -> str:
-        access = explained.access
-        if access.operation not in ("read", "write"):
-            return "  kernel: a fence holds what it reads and writes, not that it runs"
-        refusal = self._refusal(access)
+        if explained.access.operation not in _HELD:
+            return "  kernel: a fence holds what it reads, writes and reaches, not that it runs"
+        refusal = self._refusal(explained)
         met = "let through" if refusal is None else f"refused, {reveal(refusal)}"
         return f"  kernel: if the agent does this itself in a fence: {met}"
 
     def fields(self, explained: Explained) -> dict[str, object]:
-        refusal = self._refusal(explained.access)
+        refusal = self._refusal(explained)
         return {"kernel": {"refused": refusal is not None, "reason": refusal}}
 
-    def _refusal(self, access: Access) -> str | None:
-        if access.operation not in ("read", "write"):
+    def _refusal(self, explained: Explained) -> str | None:
+        access = explained.access
+        if access.operation == "fetch":
+            return self._out_of_reach(explained)
+        if access.operation not in _HELD:
             return None
         write = access.operation == "write"
         found = (self._floor.refusal(path, write=write) for path in access.paths)
         return next(filter(None, found), None)
+
+    def _out_of_reach(self, explained: Explained) -> str | None:
+        if isinstance(self._network, str):
+            return None if self._network == "all" else "the fence has no network"
+        from dragoman.host.fence.network.host_patterns import read_patterns
+        from dragoman.host.fence.network.network_rules import HostRefused, NetworkRules
+
+        rules = NetworkRules(read_patterns(self._network))
+        rules.sessions = lambda: [_AsExplained(explained)]
+        try:
+            for host in explained.access.hosts:
+                rules.candidates(host, _SECURE_PORT)
+        except (HostRefused, ValueError) as error:
+            return str(error)
+        return None
+
+
+_HELD = ("read", "write", "fetch")
+_SECURE_PORT = 443
+
+
+class _AsExplained:
+    """A session whose rules have been asked already."""
+
+    def __init__(self, explained: Explained) -> None:
+        self._explained = explained
+
+    def about_host(self, host: str) -> Explanation:
+        return self._explained.explanation
+
+    def note(self, event: Event) -> None:
+        """Nothing happens here that could be on record."""
 
 
 def _code(effects: Collection[str]) -> Exit:

@@ -13,9 +13,10 @@ import msgspec
 
 from dragoman.agents.agent_fence import agent_floor
 from dragoman.cli.exit_codes import Exit
-from dragoman.cli.run.agent_setup import choose_agent, folders
+from dragoman.cli.run.agent_setup import choose_agent, folders, with_typed
 from dragoman.host.fence.floor import Floor, PlaceMode
 from dragoman.host.fence.kernel_support import Support, support
+from dragoman.host.fence.network.fence_network import network_lines
 from dragoman.safe_text import reveal
 
 _TITLES: dict[PlaceMode, str] = {
@@ -33,13 +34,15 @@ _REST = (
 def run(options: argparse.Namespace) -> int:
     choice = choose_agent(options)
     cwd, more = folders(options, choice.agent.files)
-    terms = choice.settings.fence_of(choice.agent)
+    terms = with_typed(options, choice.settings.fence_of(choice.agent))
     floor = agent_floor(terms, [cwd, *more], choice.agent.name, choice.command)
     found = asyncio.run(_support())
+    network = network_lines(terms.network, found.way)
     if options.json:
-        print(msgspec.json.format(msgspec.json.encode(_fields(floor, found)), indent=2).decode())
+        fields = {**_fields(floor, found), "network": terms.network, "reached": network}
+        print(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
     else:
-        print("\n".join(_lines(floor, found)))
+        print("\n".join([*_lines(floor, found), "", "network", *(f"  {line}" for line in network)]))
     return Exit.DONE
 
 

@@ -53,7 +53,7 @@ async def _print_state(store: Store, record: SessionRecord) -> None:
 async def _play(store: Store, record: SessionRecord, *, full: bool) -> None:
     with Status(sys.stdout, visible=False) as status:
         stage = Playback(status, full=full)
-        stage.introduce(record, (await stored_state(store, record.id)).fence)
+        stage.introduce(record, await stored_state(store, record.id))
         # History that an agent told us is all there is of it here.
         follower = Follower(stage, retells=True)
         async for events in event_pages(store, record.id):

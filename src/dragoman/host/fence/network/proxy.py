@@ -1,0 +1,335 @@
+"""The proxy of a fence: the only way out of its network, by HTTP and CONNECT. Nothing is opened.
+
+Each connection is judged by the name it asks for and by the address that name has; that address is
+connected to, so that a name cannot mean another one a moment later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from http import HTTPStatus
+
+import msgspec
+
+from dragoman.host.fence.network.host_patterns import Address, read_address
+from dragoman.host.fence.network.network_rules import HostRefused, NetworkRules
+from dragoman.host.fence.network.proxied_request import ProxiedRequest, read_request
+from dragoman.process import descriptors
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Lookup = Callable[[str, int], Awaitable[list[Address]]]
+_Serve = Callable[[Streams], Awaitable[None]]
+
+_CHUNK = 64 << 10
+_LONGEST_LINE = 8 << 10
+_LOOKUPS = 4
+_REFUSAL_SECONDS = 10.0
+_PAUSE_SECONDS = 0.1
+_SHORT = (*descriptors.SHORTAGES, errno.ENOBUFS, errno.ENOMEM)
+
+
+class ProxyLimits(msgspec.Struct, frozen=True):
+    """What the programs of one fence may use up."""
+
+    connections: int = 128
+    head: int = 64 << 10
+    """Bytes of a request's head; no more than twice as much waits in a connection."""
+    head_seconds: float = 30.0
+    connect_seconds: float = 30.0
+    idle_seconds: float = 3600.0
+    """A connection in which nothing moves for so long is closed."""
+
+
+class _Everywhere:
+    """The connections of all proxies of this process: a quarter of its descriptors, at most."""
+
+    count = 0
+
+    @staticmethod
+    def most() -> int:
+        return max(8, descriptors.limit() // 8)
+
+
+class Proxy:
+    """Serves what arrives on a listening socket until it is closed. The first is the proxy's own,
+    and on the others a program reaches the server of this machine on the same port."""
+
+    def __init__(
+        self,
+        listeners: Sequence[socket.socket],
+        rules: NetworkRules,
+        limits: ProxyLimits | None = None,
+        lookup: Lookup | None = None,
+    ) -> None:
+        self._listener = listeners[0]
+        self._rules = rules
+        self._limits = limits or ProxyLimits()
+        self._lookup = lookup or _Lookups()
+        self._connections: set[asyncio.Task[None]] = set()
+        self._accepting = [asyncio.create_task(self._accept(each)) for each in listeners]
+
+    @property
+    def url(self) -> str:
+        host, port = self._listener.getsockname()[:2]
+        return f"http://{host}:{port}"
+
+    async def aclose(self) -> None:
+        """End every connection."""
+        tasks = [*self._accepting, *self._connections]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        serve = self._answer if listener is self._listener else self._forward
+        while True:
+            try:
+                client, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                if error.errno not in _SHORT and error.errno != errno.ECONNABORTED:
+                    return
+                await asyncio.sleep(_PAUSE_SECONDS)
+                continue
+            self._admit(client, serve)
+
+    def _admit(self, client: socket.socket, serve: _Serve) -> None:
+        if (
+            len(self._connections) >= self._limits.connections
+            or _Everywhere.count >= _Everywhere.most()
+        ):
+            with contextlib.suppress(OSError):
+                client.send(_reply(503, "too many connections are open"))
+            client.close()
+            return
+        task = asyncio.create_task(self._serve(client, serve))
+        _Everywhere.count += 1
+        self._connections.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        _Everywhere.count -= 1
+        self._connections.discard(task)
+
+    async def _serve(self, client: socket.socket, serve: _Serve) -> None:
+        try:
+            inside = await asyncio.open_connection(sock=client, limit=self._limits.head)
+        except OSError:
+            client.close()
+            return
+        try:
+            await serve(inside)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, ValueError):
+            return  # one of the two has gone, or says what makes no sense
+        finally:
+            _close(inside[1])
+
+    async def _answer(self, inside: Streams) -> None:
+        reader, writer = inside
+        try:
+            async with asyncio.timeout(self._limits.head_seconds):
+                head = await reader.readuntil(b"\r\n\r\n")
+            request = read_request(head)
+            outside = await self._connected(request)
+        except asyncio.LimitOverrunError:
+            await _refuse(writer, 431, "the head of the request is too long")
+        except ValueError as error:
+            await _refuse(writer, 400, str(error))
+        except HostRefused as error:
+            await _refuse(writer, 403, f"the fence refused {error}")
+        except TimeoutError:
+            await _refuse(writer, 504, "it took too long")
+        except OSError as error:
+            await _refuse(writer, 502, error.strerror or str(error))
+        else:
+            await self._pass_on(request, inside, outside)
+
+    async def _forward(self, inside: Streams) -> None:
+        """A program connected to what it takes for the machine's own loopback."""
+        port = inside[1].get_extra_info("sockname")[1]
+        try:
+            outside = await self._connected(ProxiedRequest("localhost", port))
+        except HostRefused:
+            return
+        await self._pass_on(None, inside, outside)
+
+    async def _connected(self, request: ProxiedRequest) -> Streams:
+        """Raises HostRefused, which is on record then."""
+        host, port = request.host, request.port
+        try:
+            async with asyncio.timeout(self._limits.connect_seconds):
+                found = self._rules.candidates(host, port)
+                if found is None:
+                    found = self._rules.reachable(await self._lookup(host, port), port)
+                return await self._connect(found, port)
+        except HostRefused as error:
+            name = host.lower().removesuffix(".")
+            self._rules.refused(name, port, str(error))
+            raise HostRefused(f"{name}:{port}: {error}") from None
+
+    async def _connect(self, addresses: Sequence[Address], port: int) -> Streams:
+        failed = OSError("it has no address")
+        for address in addresses:
+            try:
+                return await asyncio.open_connection(str(address), port, limit=_CHUNK)
+            except OSError as error:
+                failed = error
+        raise failed
+
+    async def _pass_on(
+        self, request: ProxiedRequest | None, inside: Streams, outside: Streams
+    ) -> None:
+        try:
+            async with asyncio.timeout(self._limits.idle_seconds) as idle:
+                flow = _Flow(idle, self._limits.idle_seconds)
+                answer = flow.all(outside[0], inside[1])
+                if request is not None and request.head is not None:
+                    outside[1].write(request.head)
+                    await _exchange(flow.body(request, inside[0], outside[1]), answer)
+                else:
+                    if request is not None:
+                        inside[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                    await _exchange(flow.all(inside[0], outside[1]), answer, is_tunnel=True)
+        finally:
+            _close(outside[1])
+
+
+class _Flow:
+    """Moves bytes one way, no more than fit between the two; `idle` is put off with each piece."""
+
+    def __init__(self, idle: asyncio.Timeout, seconds: float) -> None:
+        self._idle = idle
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+
+    async def all(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        """Until there is no more; then this way is closed."""
+        while data := await source.read(_CHUNK):
+            await self._put(data, sink)
+        if sink.can_write_eof():
+            sink.write_eof()
+
+    async def body(
+        self, request: ProxiedRequest, source: asyncio.StreamReader, sink: asyncio.StreamWriter
+    ) -> None:
+        """What belongs to this request; what a program sends after it goes nowhere."""
+        if not request.is_chunked:
+            await self._some(request.length, source, sink)
+            return
+        while size := await self._size(source, sink):
+            await self._some(size + 2, source, sink)
+        while await self._line(source, sink) != b"\r\n":
+            continue  # a trailer
+
+    async def _some(
+        self, count: int, source: asyncio.StreamReader, sink: asyncio.StreamWriter
+    ) -> None:
+        while count and (data := await source.read(min(count, _CHUNK))):
+            count -= len(data)
+            await self._put(data, sink)
+
+    async def _size(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> int:
+        line = await self._line(source, sink)
+        return int(line.partition(b";")[0], 16)
+
+    async def _line(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> bytes:
+        line = await source.readuntil(b"\r\n")
+        if len(line) > _LONGEST_LINE:
+            raise ValueError("a line of the body is too long")
+        await self._put(line, sink)
+        return line
+
+    async def _put(self, data: bytes, sink: asyncio.StreamWriter) -> None:
+        self._idle.reschedule(self._loop.time() + self._seconds)
+        sink.write(data)
+        await sink.drain()
+
+
+async def _exchange(
+    sending: Coroutine[None, None, None],
+    answering: Coroutine[None, None, None],
+    *,
+    is_tunnel: bool = False,
+) -> None:
+    """Both ways at once. An answer that is complete ends a request; a tunnel ends with the second
+    of the two. Where one fails, nothing more goes the other way."""
+    answer, sent = asyncio.create_task(answering), asyncio.create_task(sending)
+    waiting = {answer, sent}
+    try:
+        while waiting and (is_tunnel or not answer.done()):
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+class _Lookups:
+    """Looks names up, a few at once, each in a thread that nobody waits for at the end."""
+
+    def __init__(self) -> None:
+        self._free = asyncio.Semaphore(_LOOKUPS)
+
+    async def __call__(self, name: str, port: int) -> list[Address]:
+        """The addresses of a name, in the order to try them. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[Address] | OSError] = loop.create_future()
+
+        def deliver(found: list[Address] | OSError) -> None:
+            self._free.release()
+            if not answer.done():
+                answer.set_result(found)
+
+        def work() -> None:
+            found = _addresses(name, port)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody wants to know
+                loop.call_soon_threadsafe(deliver, found)
+
+        await self._free.acquire()
+        try:
+            threading.Thread(target=work, name=f"lookup-{name}", daemon=True).start()
+        except RuntimeError:
+            self._free.release()
+            raise OSError(errno.EAGAIN, "no thread can be started") from None
+        found = await answer
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+
+def _addresses(name: str, port: int) -> list[Address] | OSError:
+    try:
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        return error
+    except UnicodeError:
+        return OSError(errno.EINVAL, "the name cannot be looked up")
+    return list(dict.fromkeys(read_address(str(each[4][0])) for each in found))
+
+
+def _reply(status: int, words: str) -> bytes:
+    body = f"Dragoman: {words}\n".encode()
+    head = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: text/plain\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+async def _refuse(writer: asyncio.StreamWriter, status: int, words: str) -> None:
+    writer.write(_reply(status, words))
+    async with asyncio.timeout(_REFUSAL_SECONDS):
+        await writer.drain()
+
+
+def _close(writer: asyncio.StreamWriter) -> None:
+    """Without waiting for what the other side does not take."""
+    with contextlib.suppress(OSError, RuntimeError):
+        writer.close()

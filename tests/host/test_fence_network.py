@@ -1,0 +1,517 @@
+"""The network of a fence: which hosts are let through, and what the proxy does with the others.
+
+The proxy listens on the loopback of this machine here; `tests/fence` has it in a fence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from ipaddress import ip_address
+
+import pytest
+
+from dragoman.host.fence.network.host_patterns import (
+    Address,
+    is_public,
+    read_host,
+    read_pattern,
+    read_patterns,
+)
+from dragoman.host.fence.network.network_rules import MOST_TOLD, HostRefused, NetworkRules
+from dragoman.host.fence.network.proxied_request import read_request
+from dragoman.host.fence.network.proxy import Proxy, ProxyLimits
+from dragoman.host.rules.access import Access
+from dragoman.host.rules.decision import Explanation
+from dragoman.host.rules.policy import Policy
+from dragoman.host.rules.rule import Rule
+from dragoman.host.workspace.roots import Workspace
+from dragoman.session import events as e
+
+PUBLIC = ip_address("93.184.216.34")
+INWARD = ip_address("10.1.2.3")
+
+
+# ── the list ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("pattern", "host", "port", "fits"),
+    [
+        ("example.com", "example.com", 443, True),
+        ("example.com", "example.com", 80, True),
+        ("example.com", "example.com", 22, False),
+        ("Example.COM.:8443", "example.com", 8443, True),
+        ("example.com:8443", "example.com", 443, False),
+        ("example.com:*", "example.com", 22, True),
+        ("example.com", "www.example.com", 443, False),
+        ("*.example.com", "a.b.example.com", 443, True),
+        ("*.example.com", "example.com", 443, False),
+        ("*.example.com", "badexample.com", 443, False),
+        ("*", "anything.org", 443, True),
+        ("*", "anything.org", 25, False),
+    ],
+)
+def test_a_pattern_is_a_name_with_ports(pattern: str, host: str, port: int, fits: bool) -> None:
+    assert read_pattern(pattern).has_name(host, port) is fits
+
+
+@pytest.mark.parametrize(
+    ("pattern", "address", "port", "fits"),
+    [
+        ("10.0.0.0/8:443", "10.9.9.9", 443, True),
+        ("10.0.0.0/8:443", "11.0.0.1", 443, False),
+        ("127.0.0.1:8080", "127.0.0.1", 8080, True),
+        ("127.0.0.1:8080", "127.0.0.1", 8081, False),
+        ("localhost:8080", "::1", 8080, True),
+        ("[::1]:8080", "::1", 8080, True),
+        ("2001:db8::1", "2001:db8::1", 443, True),
+        ("[2001:db8::/32]:22", "2001:db8::1", 22, True),
+        ("*", "93.184.216.34", 443, False),
+    ],
+)
+def test_a_pattern_may_be_addresses(pattern: str, address: str, port: int, fits: bool) -> None:
+    assert read_pattern(pattern).has_address(ip_address(address), port) is fits
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("https://example.com", "a host such as example.com:443, not the address"),
+        ("user@example.com", "not the address"),
+        ("", "a host, as in"),
+        ("exa mple.com", "a host, as in"),
+        ("*example.com", "a host, as in"),
+        ("example.*", "a host, as in"),
+        ("*.*.com", "a host, as in"),
+        ("0x7f.1:80", "a host, as in"),
+        ("example.com:0", "a port from 1 to 65535"),
+        ("example.com:65536", "a port from 1 to 65535"),
+        ("example.com:http", "a port from 1 to 65535"),
+        ("localhost", "a port after this machine's own address"),
+        ("127.0.0.1:*", "a port after this machine's own address"),
+        ("10.0.0.1/8", "a host, as in"),
+    ],
+)
+def test_a_host_that_cannot_be_read_is_named(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        read_patterns([text])
+
+
+def test_the_list_has_a_limit() -> None:
+    with pytest.raises(ValueError, match="at most 200 hosts, not 201"):
+        read_patterns(["example.com"] * 201)
+    with pytest.raises(ValueError, match="at most 32 ports of this machine"):
+        read_patterns([f"localhost:{port}" for port in range(1, 40)])
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("EXAMPLE.com.", "example.com"),
+        ("127.1", "127.0.0.1"),
+        ("0x7f.1", "127.0.0.1"),
+        ("2130706433", "127.0.0.1"),
+        ("0177.0.0.1", "127.0.0.1"),
+        ("[::ffff:127.0.0.1]", "127.0.0.1"),
+        ("[::1]", "::1"),
+    ],
+)
+def test_every_spelling_of_a_host_is_the_same_host(text: str, meant: str) -> None:
+    assert str(read_host(text)) == meant
+
+
+@pytest.mark.parametrize("text", ["", "a b", "a/b", "1.2.3.4.5", "ex%41mple.com", "[fe80::1%lo]"])
+def test_what_is_no_host_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        read_host(text)
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("93.184.216.34", True),
+        ("2606:2800:220:1::1", True),
+        ("127.0.0.1", False),
+        ("10.0.0.1", False),
+        ("172.16.0.1", False),
+        ("192.168.1.1", False),
+        ("169.254.169.254", False),
+        ("100.64.0.1", False),
+        ("0.0.0.0", False),
+        ("224.0.0.1", False),
+        ("255.255.255.255", False),
+        ("::", False),
+        ("::1", False),
+        ("fe80::1", False),
+        ("fc00::1", False),
+        ("fec0::1", False),
+        ("ff02::1", False),
+        ("::127.0.0.1", False),
+        ("64:ff9b::7f00:1", False),
+        ("2002:7f00:1::", False),
+    ],
+)
+def test_what_is_on_the_internet(address: str, public: bool) -> None:
+    assert is_public(ip_address(address)) is public
+
+
+# ── rules ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class Session:
+    """With rules and a record."""
+
+    def __init__(self, *rules: Rule, yolo: bool = False) -> None:
+        self.policy = Policy(rules, yolo=yolo)
+        self.events: list[e.Event] = []
+
+    def about_host(self, host: str) -> Explanation:
+        return self.policy.explain(
+            Access(operation="fetch", hosts=(host,)), Workspace("s", "/ws", ())
+        )
+
+    def note(self, event: e.Event) -> None:
+        self.events.append(event)
+
+
+def rules_of(*hosts: str, session: Session | None = None) -> NetworkRules:
+    rules = NetworkRules(read_patterns(hosts))
+    if session is not None:
+        rules.sessions = lambda: [session]
+    return rules
+
+
+def test_what_is_listed_is_let_through_and_nothing_else() -> None:
+    rules = rules_of("example.com", "localhost:8080")
+    assert rules.candidates("example.com", 443) is None
+    assert rules.candidates("localhost", 8080) == (ip_address("127.0.0.1"), ip_address("::1"))
+    for host, port in (
+        ("other.org", 443),
+        ("93.184.216.34", 443),
+        ("localhost", 8081),
+        ("127.0.0.1", 22),
+        ("0x7f.1", 22),
+    ):
+        with pytest.raises(HostRefused, match="not in the fence's list"):
+            rules.candidates(host, port)
+
+
+def test_a_name_does_not_lead_inwards_unless_that_is_listed() -> None:
+    assert rules_of("example.com").reachable([INWARD, PUBLIC], 443) == [PUBLIC]
+    with pytest.raises(HostRefused, match=r"leads to 10\.1\.2\.3.* list 10\.1\.2\.3:443"):
+        rules_of("example.com").reachable([INWARD], 443)
+    assert rules_of("example.com", "10.0.0.0/8:443").reachable([INWARD], 443) == [INWARD]
+
+
+def test_a_rule_that_names_a_host_opens_the_fence_for_it() -> None:
+    session = Session(Rule(effect="allow", operation="fetch", host="*.example.org"))
+    rules = rules_of(session=session)
+    assert rules.candidates("a.example.org", 8443) is None
+    with pytest.raises(HostRefused):
+        rules.candidates("example.net", 443)
+
+
+def test_no_rule_opens_what_is_not_on_the_internet() -> None:
+    session = Session(Rule(effect="allow", operation="fetch", host="*"))
+    for host in ("localhost", "127.0.0.1", "10.1.2.3"):
+        with pytest.raises(HostRefused, match="add "):
+            rules_of(session=session).candidates(host, 80)
+    assert rules_of(session=session).candidates("93.184.216.34", 80) == (PUBLIC,)
+
+
+@pytest.mark.parametrize(
+    "session",
+    [Session(yolo=True), Session(Rule(effect="allow", operation="fetch")), Session()],
+)
+def test_what_is_allowed_to_an_agent_that_asks_does_not_open_the_fence(session: Session) -> None:
+    with pytest.raises(HostRefused):
+        rules_of(session=session).candidates("example.org", 443)
+
+
+@pytest.mark.parametrize("effect", ["deny", "ask"])
+def test_a_stricter_rule_counts_more_than_the_list(effect: str) -> None:
+    session = Session(
+        Rule(effect="allow", operation="fetch", host="*"),
+        Rule(effect=effect, operation="fetch", host="*.example.com"),  # pyright: ignore[reportArgumentType]
+        Rule(effect=effect, operation="fetch", host="93.184.*"),  # pyright: ignore[reportArgumentType]
+    )
+    rules = rules_of("*.example.com", "93.184.216.34", session=session)
+    with pytest.raises(HostRefused, match="a rule"):
+        rules.candidates("www.example.com", 443)
+    with pytest.raises(HostRefused, match="a rule"):
+        rules.reachable([PUBLIC], 443)
+
+
+def test_a_refused_host_is_told_once_and_then_seldom() -> None:
+    session = Session()
+    rules = rules_of(session=session)
+    for _ in range(150):
+        rules.refused("example.org", 443, "no")
+    titles = [event.title for event in session.events if isinstance(event, e.AccessDecided)]
+    assert titles == [
+        "example.org:443",
+        "example.org:443 (10 times)",
+        "example.org:443 (100 times)",
+    ]
+
+
+def test_many_refused_hosts_are_told_up_to_a_limit() -> None:
+    session = Session()
+    rules = rules_of(session=session)
+    for number in range(MOST_TOLD + 50):
+        rules.refused(f"h{number}.example.org", 443, "no")
+    assert len(session.events) == MOST_TOLD + 1
+    last = session.events[-1]
+    assert isinstance(last, e.AccessDecided)
+    assert last.host is None
+    assert f"more than {MOST_TOLD} hosts" in last.decision.reason
+
+
+def test_what_was_refused_before_there_was_a_session_is_told_to_the_first() -> None:
+    session = Session()
+    rules = rules_of()
+    rules.refused("example.org", 443, "no")
+    rules.sessions = lambda: [session]
+    rules.tell()
+    rules.tell()
+    (event,) = session.events
+    assert isinstance(event, e.AccessDecided)
+    assert (event.host, event.operation, event.decision.by) == ("example.org", "fetch", "fence")
+
+
+# ── requests ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_request_goes_on_with_the_host_of_its_address() -> None:
+    request = read_request(
+        b"POST http://Example.com:8080/a?b HTTP/1.1\r\nHost: other.org\r\nContent-Length: 3\r\n"
+        b"Connection: X-Secret, content-length\r\nX-Secret: 1\r\nProxy-Authorization: Basic x\r\n"
+        b"Accept: */*\r\n\r\n"
+    )
+    assert (request.host, request.port, request.length) == ("Example.com", 8080, 3)
+    assert request.head == (
+        b"POST /a?b HTTP/1.1\r\nHost: Example.com:8080\r\nContent-Length: 3\r\nAccept: */*\r\n"
+        b"Connection: close\r\n\r\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET https://example.com/ HTTP/1.1\r\n\r\n",
+        b"GET http://user@example.com/ HTTP/1.1\r\n\r\n",
+        b"GET http:///x HTTP/1.1\r\n\r\n",
+        b"GET http://example.com:99999/ HTTP/1.1\r\n\r\n",
+        b"CONNECT example.com HTTP/1.1\r\n\r\n",
+        b"CONNECT example.com:443 HTTP/2\r\n\r\n",
+        b"GET http://example.com/ HTTP/1.1\r\nbad header\r\n\r\n",
+        b"GET http://example.com/ HTTP/1.1\r\nA: b\nC: d\r\n\r\n",
+        b"POST http://e.com/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"POST http://e.com/ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST http://e.com/ HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+        b"POST http://e.com/ HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    ],
+)
+def test_a_request_that_could_mean_two_things_is_refused(head: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        read_request(head)
+
+
+# ── the proxy ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Server:
+    """Keeps what it gets, and answers with `answer` once that has `until` in it."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.got = b""
+        self.until = b""
+        self._answer = answer
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 16):
+            self.got += data
+            if self.until in self.got:
+                break
+        writer.write(self._answer)
+        with suppress(ConnectionError):
+            await writer.drain()
+            writer.write_eof()
+            while data := await reader.read(1 << 16):
+                self.got += data
+        writer.close()
+
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"
+
+
+@asynccontextmanager
+async def world(
+    *hosts: str,
+    session: Session | None = None,
+    found: Callable[[str], Sequence[Address]] = lambda _name: [PUBLIC],
+    limits: ProxyLimits | None = None,
+    answer: bytes = ANSWER,
+) -> AsyncGenerator[tuple[int, int, Server]]:
+    """The port of the proxy, and a server with its port; `{port}` in a host is that one."""
+    server = Server(answer)
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+
+    async def lookup(name: str, _port: int) -> list[Address]:
+        return list(found(name))
+
+    own = socket.create_server(("127.0.0.1", 0))
+    own.setblocking(False)
+    rules = rules_of(*(host.format(port=port) for host in hosts), session=session)
+    proxy = Proxy([own], rules, limits, lookup)
+    try:
+        yield own.getsockname()[1], port, server
+    finally:
+        await proxy.aclose()
+        own.close()
+        listening.close()
+
+
+async def asked(proxy: int, *pieces: bytes, size: int = -1) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", proxy)
+    try:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+        async with asyncio.timeout(30):
+            return await (reader.read() if size < 0 else reader.readexactly(size))
+    finally:
+        writer.close()
+
+
+async def test_a_listed_host_is_reached_by_a_request_and_by_a_tunnel() -> None:
+    async with world("127.0.0.1:{port}") as (proxy, port, server):
+        got = await asked(proxy, b"GET http://127.0.0.1:%d/x HTTP/1.1\r\nHost: y\r\n\r\n" % port)
+        assert got == ANSWER
+        assert server.got.startswith(b"GET /x HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" % port)
+    async with world("localhost:{port}") as (proxy, port, server):
+        ready = b"HTTP/1.1 200 Connection established\r\n\r\n"
+        size = len(ready) + len(ANSWER)
+        head = b"CONNECT localhost:%d HTTP/1.1\r\n\r\n" % port
+        assert await asked(proxy, head, b"ping", size=size) == ready + ANSWER
+        assert server.got == b"ping"
+
+
+async def test_bodies_are_passed_on_and_nothing_after_them() -> None:
+    async with world("127.0.0.1:{port}") as (proxy, port, server):
+        head = b"POST http://127.0.0.1:%d/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" % port
+        body = b"3\r\nabc\r\n10;x=y\r\n0123456789abcdef\r\n0\r\nTrailer: x\r\n\r\n"
+        server.until = body
+        await asked(proxy, head, body, b"GET http://evil.example/ HTTP/1.1\r\n\r\n")
+        assert server.got.endswith(body)
+    async with world("127.0.0.1:{port}") as (proxy, port, server):
+        head = b"POST http://127.0.0.1:%d/ HTTP/1.1\r\nContent-Length: 3\r\n\r\n" % port
+        server.until = b"abc"
+        await asked(proxy, head, b"abcGET / HTTP/1.1\r\n\r\n")
+        assert server.got.endswith(b"\r\n\r\nabc")
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        (b"CONNECT other.org:443", "not in the fence's list"),
+        (b"CONNECT 127.0.0.1:{port}", "not in the fence's list"),
+        (b"CONNECT 2130706433:{port}", "not in the fence's list"),
+        (b"CONNECT [::ffff:127.0.0.1]:{port}", "not in the fence's list"),
+        (b"CONNECT example.com:22", "not in the fence's list"),
+        (b"GET http://localhost:{port}/", "not in the fence's list"),
+        (b"CONNECT inward.example.com:443", "leads to 10.1.2.3"),
+    ],
+)
+async def test_a_refused_host_is_answered_and_told(target: bytes, reason: str) -> None:
+    session = Session()
+    hosts = ("example.com", "*.example.com")
+    async with world(*hosts, session=session, found=lambda _: [INWARD]) as (proxy, port, server):
+        request = target.replace(b"{port}", b"%d" % port)
+        got = await asked(proxy, request + b" HTTP/1.1\r\n\r\n")
+        assert got.startswith(b"HTTP/1.1 403 ")
+        assert reason.encode() in got
+        assert not server.got
+    (event,) = session.events
+    assert isinstance(event, e.AccessDecided)
+    assert reason in event.decision.reason
+
+
+async def test_a_name_that_is_refused_is_not_looked_up() -> None:
+    asked_for: list[str] = []
+
+    def found(name: str) -> list[Address]:
+        asked_for.append(name)
+        return []
+
+    async with world("example.com", found=found) as (proxy, _, _):
+        await asked(proxy, b"CONNECT secret.evil.example:443 HTTP/1.1\r\n\r\n")
+        await asked(proxy, b"CONNECT example.com:443 HTTP/1.1\r\n\r\n")
+    assert asked_for == ["example.com"]
+
+
+async def test_the_address_that_was_checked_is_connected_to() -> None:
+    """A name that means something else when it is looked up again gains nothing."""
+    answers = iter([[ip_address("127.0.0.1")], [INWARD]])
+    hosts = ("rebound.example.com:{port}", "127.0.0.1:{port}")
+    async with world(*hosts, found=lambda _: next(answers)) as (proxy, port, _):
+        request = b"GET http://rebound.example.com:%d/ HTTP/1.1\r\n\r\n" % port
+        assert await asked(proxy, request) == ANSWER
+        assert (await asked(proxy, request)).startswith(b"HTTP/1.1 403 ")
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", b"400"),
+        (b"GET http://example.com/ HTTP/1.1\r\nA: " + b"x" * 5000 + b"\r\n\r\n", b"431"),
+        (b"CONNECT nowhere.example.com:443 HTTP/1.1\r\n\r\n", b"502"),
+        (b"GET http", b"504"),
+    ],
+)
+async def test_what_cannot_be_passed_on_gets_an_answer(sent: bytes, status: bytes) -> None:
+    limits = ProxyLimits(head=4096, head_seconds=0.2)
+    async with world("*.example.com", found=lambda _: [], limits=limits) as (proxy, _, _):
+        assert (await asked(proxy, sent)).startswith(b"HTTP/1.1 " + status)
+
+
+async def test_connections_are_limited_and_free_again() -> None:
+    limits = ProxyLimits(connections=2)
+    async with world("127.0.0.1:{port}", limits=limits) as (proxy, port, _):
+        held = [await asyncio.open_connection("127.0.0.1", proxy) for _ in range(2)]
+        request = b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n" % port
+        for _, writer in held:
+            writer.write(b"C")
+            await writer.drain()
+        got = await asked(proxy)
+        assert got.startswith(b"HTTP/1.1 503 ")
+        for reader, writer in held:
+            writer.close()
+            await reader.read()
+        while (got := await asked(proxy, request)).startswith(b"HTTP/1.1 503 "):
+            continue  # their ends are noticed in a moment
+        assert got == ANSWER
+
+
+async def test_a_program_that_does_not_read_stops_its_server_and_nothing_else() -> None:
+    """What waits between the two is bounded."""
+    flood = 64 << 20
+    async with world("127.0.0.1:{port}", answer=b"x" * flood) as (proxy, port, _):
+        _, writer = await asyncio.open_connection("127.0.0.1", proxy)
+        writer.write(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\nflood" % port)
+        await writer.drain()
+        other = b"CONNECT other.org:443 HTTP/1.1\r\n\r\n"
+        assert (await asked(proxy, other)).startswith(b"HTTP/1.1 403 ")
+        writer.close()
+
+
+async def test_a_connection_in_which_nothing_moves_is_closed() -> None:
+    limits = ProxyLimits(idle_seconds=0.2)
+    async with world("127.0.0.1:{port}", limits=limits) as (proxy, port, _):
+        head = b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % port
+        assert (await asked(proxy, head)).endswith(b"\r\n\r\n")
