@@ -21,17 +21,22 @@ import pytest
 from support import ordinary_user
 
 PROGRAMS = Path(__file__).parent / "programs"
-ESCAPES = re.findall(
-    r"^@(escape|root_only|user_only)\ndef (\w+)",
-    (PROGRAMS / "escapes.py").read_text(),
-    re.MULTILINE,
-)
-CASES = [
-    (user, name)
-    for user, other in (("root", "user_only"), ("ordinary", "root_only"))
-    for kind, name in ESCAPES
-    if kind != other
-]
+
+
+def attempts(program: str) -> list[tuple[str, str]]:
+    """Who can make them, and their names."""
+    text = (PROGRAMS / program).read_text()
+    return re.findall(r"^@(escape|root_only|user_only)\ndef (\w+)", text, re.MULTILINE)
+
+
+def cases(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    users = (("root", "user_only"), ("ordinary", "root_only"))
+    return [(user, name) for user, other in users for kind, name in found if kind != other]
+
+
+ESCAPES = attempts("escapes.py")
+CASES = cases(ESCAPES)
+NETWORK_CASES = cases(attempts("network_escapes.py"))
 SECONDS = 120
 """Only a failure takes that long."""
 
@@ -96,6 +101,22 @@ def test_nothing_gets_out(user: str, name: str) -> None:
         pytest.skip("nobody here can make a set-user-id program")
     assert control == "escaped"
     assert outcomes(user, "fenced")[name].startswith("held: ")
+
+
+@pytest.mark.parametrize("network", ["none", "listed"])
+@pytest.mark.parametrize(("user", "name"), NETWORK_CASES, indirect=["user"])
+def test_nothing_is_reached_that_is_not_listed(user: str, name: str, network: str) -> None:
+    control = outcomes(user, "online")[name]
+    if control.startswith("impossible"):
+        pytest.skip(control)
+    assert control == "escaped"
+    assert outcomes(user, network)[name].startswith("held: ")
+
+
+@pytest.mark.parametrize("user", ["root", "ordinary"], indirect=True)
+def test_what_is_listed_is_reached(user: str) -> None:
+    assert outcomes(user, "listed")["reaching_what_is_listed"] == "escaped"
+    assert outcomes(user, "none")["reaching_what_is_listed"].startswith("held: ")
 
 
 def test_there_are_enough_attempts() -> None:

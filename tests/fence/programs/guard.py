@@ -1,7 +1,9 @@
-"""Makes a playground and runs `escapes.py` in it: `guard.py PLAYGROUND fenced|open [NAME …]`.
+"""Makes a playground and runs attempts in it: `guard.py PLAYGROUND KIND [NAME …]`.
 
-Prints what `escapes.py` prints. With `open` there is no fence: that is the control. Around the
-program there is everything that it could attack: a process of the same user, sockets, keys.
+Prints what `escapes.py` prints. With the kind `open` there is no fence: that is the control of
+`fenced`. Around the program there is everything that it could attack: a process of the same user,
+sockets, keys. `none` and `listed` are fences with such a network, in which `network_escapes.py` is
+run instead; `online` is their control.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 PLACE, KIND, *NAMES = sys.argv[1:]
@@ -32,10 +35,12 @@ for variable in ("GIT_DIR", "GIT_WORK_TREE", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
     os.environ.pop(variable, None)
 
 from dragoman.host.fence.fence import Fence, sockets_of_others  # noqa: E402
+from dragoman.host.fence.fence_terms import NetworkTerms  # noqa: E402
 from dragoman.host.fence.floor import Floor, Own, floor_for  # noqa: E402
 from dragoman.process.spawn import spawn  # noqa: E402
 
-ESCAPES = Path(__file__).with_name("escapes.py")
+PROGRAMS = [Path(__file__).with_name(name) for name in ("escapes.py", "network_escapes.py")]
+IS_ABOUT_FILES = KIND in ("fenced", "open")
 libc = ctypes.CDLL(None, use_errno=True)
 SHARED_MEMORY_KEY = 0x44524147
 
@@ -98,6 +103,53 @@ def listening(address: str) -> Generator[None]:
 
 
 @contextmanager
+def servers() -> Generator[str]:
+    """Of the host: their ports, and an address of this machine."""
+    with (
+        socket.create_server(("0.0.0.0", 0)) as tcp,
+        socket.create_server(("127.0.0.1", 0)) as listed,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+    ):
+        udp.bind(("127.0.0.1", 0))
+        ports = [each.getsockname()[1] for each in (tcp, udp, listed)]
+        elsewhere = f"Location: http://127.0.0.1:{ports[0]}/\r\n"
+        head = f"HTTP/1.1 302 Found\r\n{elsewhere}Content-Length: 0\r\n\r\n".encode()
+        for work in (
+            lambda: answer_all(tcp, b"the server of the host"),
+            lambda: answer_all(listed, head),
+            lambda: answer_datagrams(udp),
+        ):
+            threading.Thread(target=work, daemon=True).start()
+        yield " ".join((*map(str, ports), own_address()))
+
+
+def answer_all(server: socket.socket, answer: bytes) -> None:
+    with suppress(OSError):  # it is closed in the end
+        while True:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                connection.recv(4096)
+                connection.sendall(answer)
+
+
+def answer_datagrams(server: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            _, sender = server.recvfrom(4096)
+            server.sendto(b"the server of the host", sender)
+
+
+def own_address() -> str:
+    """No packet is sent to find it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        try:
+            sender.connect(("192.0.2.1", 9))
+        except OSError:
+            return "-"
+        return str(sender.getsockname()[0])
+
+
+@contextmanager
 def victim() -> Generator[int]:
     program = (
         "import os, signal; signal.signal(signal.SIGUSR1, signal.SIG_IGN); "
@@ -145,7 +197,10 @@ def floor(roots: Sequence[str]) -> Floor:
 
 
 async def fenced(command: list[str]) -> None:
-    fence = Fence("require", [str(P / "ws"), str(P / "worktree")], floor)
+    network: NetworkTerms = "none" if KIND == "none" else "all"
+    if KIND == "listed":
+        network = (f"127.0.0.1:{os.environ['SERVERS'].split()[2]}", "listed.example")
+    fence = Fence("require", [str(P / "ws"), str(P / "worktree")], floor, network)
     plan = await fence.open(command[0])
     nothing = os.open(os.devnull, os.O_RDONLY)
     process = await spawn(
@@ -187,10 +242,12 @@ def main() -> None:
         around.enter_context(shared_memory())
         words = [str(P), str(pid), str(target), os.ttyname(theirs), *NAMES]
         # Neither may be in /tmp, which nobody sees from inside.
-        program = P / ESCAPES.name
-        program.write_bytes(ESCAPES.read_bytes())
+        for path in PROGRAMS:
+            (P / path.name).write_bytes(path.read_bytes())
+        program = P / PROGRAMS[0 if IS_ABOUT_FILES else 1].name
+        os.environ["SERVERS"] = around.enter_context(servers())
         command = [os.path.realpath(sys.executable), "-I", "-S", str(program), *words]
-        if KIND == "fenced":
+        if KIND not in ("open", "online"):
             asyncio.run(fenced(command))
         else:
             inherited = os.open(P / "outside/file", os.O_WRONLY)

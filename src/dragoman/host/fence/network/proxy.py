@@ -16,7 +16,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from dragoman.host.fence.network.host_patterns import Address, read_address
+from dragoman.host.fence.network.host_patterns import Address, read_address, read_host
 from dragoman.host.fence.network.network_rules import HostRefused, NetworkRules
 from dragoman.host.fence.network.proxied_request import ProxiedRequest, read_request
 from dragoman.process import descriptors
@@ -168,7 +168,7 @@ class Proxy:
                     found = self._rules.reachable(await self._lookup(host, port), port)
                 return await self._connect(found, port)
         except HostRefused as error:
-            name = host.lower().removesuffix(".")
+            name = str(read_host(host))  # it was one for the rules
             self._rules.refused(name, port, str(error))
             raise HostRefused(f"{name}:{port}: {error}") from None
 
