@@ -47,7 +47,7 @@ def warm(empty_home: None) -> Generator[None]:
     close_warm_command()
 
 
-_LONGEST = ("page", "cli", "web", "store", "hub", "ui_stream", "client")
+_LONGEST = ("page", "cli", "process", "web", "store", "hub", "host", "ui_stream", "client")
 """A file goes to a worker as a whole: a long one at the end would leave the others without work."""
 
 
