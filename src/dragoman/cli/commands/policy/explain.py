@@ -104,7 +104,9 @@ class _Kernel:
         try:
             for host in explained.access.hosts:
                 rules.candidates(host, _SECURE_PORT)
-        except (HostRefused, ValueError) as error:
+        except HostRefused as error:
+            return f"{error}; {error.remedy}" if error.remedy else str(error)
+        except ValueError as error:
             return str(error)
         return None
 

@@ -28,7 +28,11 @@ _TIMES = (1, 10, 100, 1_000, 10_000, 100_000)
 
 
 class HostRefused(Exception):
-    """A program may not reach this host."""
+    """A program may not reach this host. `remedy` is for the people who can change that."""
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(reason)
+        self.remedy = remedy
 
 
 class FencedSession(Protocol):
@@ -69,10 +73,10 @@ class NetworkRules:
                 self._deny(wanted)
             found = tuple(each for each in wanted if self._is_open(each, port, allowing=allowing))
             if not found:
-                raise HostRefused(_unlisted(str(named), port, wanted))
+                raise _unlisted(str(named), port, wanted)
             return found
         if not allowing and not any(each.has_name(named, port) for each in self.hosts):
-            raise HostRefused(_unlisted(named, port, ()))
+            raise _unlisted(named, port, ())
         return None
 
     def reachable(self, found: Iterable[Address], port: int) -> list[Address]:
@@ -81,7 +85,7 @@ class NetworkRules:
         self._deny(addresses)
         allowed = [each for each in addresses if self._is_open(each, port, allowing=True)]
         if not allowed and addresses:
-            raise HostRefused(_inward(addresses[0], port))
+            raise _inward(addresses[0], port)
         return allowed
 
     def _is_open(self, address: Address, port: int, *, allowing: bool) -> bool:
@@ -107,9 +111,9 @@ class NetworkRules:
 
     # ── events ──────────────────────────────────────────────────────────────────────────────────
 
-    def refused(self, host: str, port: int, reason: str) -> None:
+    def refused(self, host: str, port: int, refusal: HostRefused) -> None:
         """Tell the sessions, now or when there is one."""
-        key = (host, port)
+        key, reason = (host, port), "; ".join(filter(None, (str(refusal), refusal.remedy)))
         if key not in self._refused and len(self._refused) >= MOST_TOLD:
             key = ("", 0)
             host, reason = "", f"more than {MOST_TOLD} hosts were refused; the rest is not listed"
@@ -139,18 +143,16 @@ def _opens(rule: Rule) -> bool:
     return rule.effect == "allow" and rule.host is not None
 
 
-def _unlisted(host: str, port: int, addresses: Sequence[Address]) -> str:
+def _unlisted(host: str, port: int, addresses: Sequence[Address]) -> HostRefused:
+    remedy = f"dragoman policy add --allow --operation fetch --host {host}"
     if addresses and not all(map(is_public, addresses)):
-        return f"it is not in the fence's list of hosts: add {_listed(addresses[0], port)} there"
-    return (
-        "it is not in the fence's list of hosts; to allow it from now on: dragoman policy add "
-        f"--allow --operation fetch --host {host}"
-    )
+        remedy = f"add {_listed(addresses[0], port)} there"
+    return HostRefused("it is not in the fence's list of hosts", f"to allow it: {remedy}")
 
 
-def _inward(address: Address, port: int) -> str:
-    where = _listed(address, port)
-    return f"it leads to {address}, which is not on the internet: to allow that, list {where}"
+def _inward(address: Address, port: int) -> HostRefused:
+    reason = f"it leads to {address}, which is not on the internet"
+    return HostRefused(reason, f"to allow that, list {_listed(address, port)}")
 
 
 def _listed(address: Address, port: int) -> str:

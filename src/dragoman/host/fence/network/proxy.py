@@ -169,7 +169,7 @@ class Proxy:
                 return await self._connect(found, port)
         except HostRefused as error:
             name = str(read_host(host))  # it was one for the rules
-            self._rules.refused(name, port, str(error))
+            self._rules.refused(name, port, error)
             raise HostRefused(f"{name}:{port}: {error}") from None
 
     async def _connect(self, addresses: Sequence[Address], port: int) -> Streams:
