@@ -53,6 +53,12 @@ WRITTEN: list[tuple[str, str | None]] = [
     ("git worktree add ../x", None),
     ("git worktree list", ""),
     ("git status", ""),
+    ("sed s/a/b/ x", ""),
+    ("sed -i s/a/b/ x", None),
+    ("sed -Ei.bak s/a/b/ x", None),
+    ("sed --in-place=.bak s/a/b/ x", None),
+    ("perl -pi -e s/a/b/ x", None),
+    ("gawk -i inplace 1 x", None),
     ("tar -xf a.tgz", None),
     ("tar xzf a.tgz", None),
     ("tar -tf a.tgz", ""),
@@ -231,6 +237,7 @@ def test_a_rule_that_someone_wrote_covers_what_it_says(ws: Path) -> None:
     [
         *("cp a .envrc", "bash -lc 'cp a .envrc'", "ls && cp a .envrc", "tee .envrc"),
         *("cp --weird a .envrc", "cp -Z a .envrc", "cp --target-directory=.git/hooks a"),
+        *("rsync a .envrc", "sed -i s/a/b/ .envrc", "perl -pi -e 1 .envrc", "wget -O.envrc x"),
         *("cp -t .git/hooks a", "mv --weird .envrc x", "rm --weird .envrc", "install -t .husky a"),
     ],
 )

@@ -19,6 +19,8 @@ def files_written_by(argv: Argv) -> tuple[str, ...] | None:
     """The paths that the command makes, changes or removes, as far as it is known; None if it is
     known to write files, and its words do not surely say which."""
     program = argv[0].rpartition("/")[2]
+    if program in _EDITORS and any(map(_in_place.match, argv[1:])):
+        return None
     for depth in (2, 1):
         name = " ".join((program, *argv[1:depth]))
         if name in _ARCHIVERS and _only_looks(_ARCHIVERS[name], argv[depth:]):
@@ -34,13 +36,14 @@ def files_perhaps_written_by(argv: Argv) -> tuple[str, ...]:
     """The same where options are not known: each may have a value, or be one of the files."""
     program = argv[0].rpartition("/")[2]
     row = _TABLE.get(" ".join((program, *argv[1:2]))) or _TABLE.get(program)
-    if row is None:
+    if row is None and files_written_by(argv) is not None:
         return ()
     operands = [word for word in argv[1:] if not word.startswith("-")]
     values = [word.partition("=")[2] or word[2:] for word in argv[1:] if word.startswith("-")]
     folders = [*filter(None, values), *operands][:_MOST_PAIRED]
     inside = (posixpath.join(f, _name(each)) for f in folders for each in operands[:_MOST_PAIRED])
-    return tuple(dict.fromkeys((*row.written(operands), *filter(None, values), *inside)))
+    written = operands if row is None else row.written(operands)
+    return tuple(dict.fromkeys((*written, *filter(None, values), *inside)))
 
 
 _MOST_PAIRED = 16
@@ -141,6 +144,9 @@ _UNSAID = frozenset(
     )
 )
 """What they write is said in an archive, a patch or a name that they make up."""
+_EDITORS = frozenset(("gawk", "gsed", "perl", "ruby", "sed", "yq"))
+_in_place = re.compile(r"-[A-Za-z]*i|--in-?place")
+"""The option with which these write the files that they read."""
 _ARCHIVERS = {
     "tar": re.compile(r"-?t[vzjJ]*f?|--list"),
     "bsdtar": re.compile(r"-?t[vzjJ]*f?|--list"),
