@@ -221,9 +221,11 @@ class _Judge:
     ) -> Rule | None:
         """A rule that covers the command, as it is written or behind its wrappers."""
         for rule in rules:
-            fits = (_may_cover(rule, e) and self._mismatch(rule, e) is None for e in layers)
-            if any(fits) and self._beyond(rule, layers[-1], steps) is None:
-                return rule
+            for each in layers:
+                if _may_cover(rule, each) and self._mismatch(rule, each) is None:
+                    if self._beyond(rule, layers[-1], steps) is None:
+                        return rule
+                    break
         return None
 
     def _matching(self, access: Access, considered: Sequence[Considered]) -> list[Rule]:

@@ -5,6 +5,7 @@ A step is a command that the line runs, or a file that it redirects. Nothing is 
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -316,15 +317,15 @@ class Steps:
         return known
 
     def _run_in(self, argv: Argv, folder: str) -> Access:
-        if not folder:
-            return msgspec.structs.replace(self._access, commands=(argv,))
-        seen = self._folder(folder)
-        return msgspec.structs.replace(
-            self._access,
-            commands=(argv,),
-            cwd=None if seen is None else seen.path,
-            cwd_aliases=() if seen is None else seen.aliases,
-        )
+        # A copy, since the paths are normalised already: that takes longer than everything else.
+        run = copy.copy(self._access)
+        msgspec.structs.force_setattr(run, "commands", (argv,))
+        if folder:
+            seen = self._folder(folder)
+            where, aliases = (None, ()) if seen is None else (seen.path, seen.aliases)
+            msgspec.structs.force_setattr(run, "cwd", where and normalise(where))
+            msgspec.structs.force_setattr(run, "cwd_aliases", tuple(map(normalise, aliases)))
+        return run
 
     def _folder(self, folder: str) -> Sighting | None:
         if folder not in self._folders:

@@ -221,6 +221,8 @@ class Policy:
         return () if self._stored is None else self._stored.list()
 
     def _rules_for(self, workspace: Workspace) -> tuple[Rule, ...]:
+        if self._stored is None and not (self._remembered or self._lent):
+            return self._given
         ours = (rule for of, rule in self._remembered if of is None or of is workspace)
         lent = (rule for of, rules in self._lent if of is workspace for rule in rules)
         return (*self._given, *lent, *ours, *in_force(self._kept(), workspace.cwd))

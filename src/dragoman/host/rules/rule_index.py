@@ -61,8 +61,9 @@ class _Places:
         self, paths: Iterable[str], roots: Sequence[str], real: Mapping[str, list[Numbered]]
     ) -> Iterator[list[Numbered]]:
         known, ends = self._by_beginning, self._by_end
+        tops = tuple(roots)
         for path in paths:
-            above = _above(path, roots)
+            above = _above(path, tops)
             yield from (known[each] for each in above if each in known)
             if real:
                 yield from (real[each] for each in above if each in real)
@@ -139,7 +140,7 @@ class RuleIndex:
 
     def is_of(self, rules: tuple[Rule, ...], project: str) -> bool:
         """Whether these are the same rules, one by one."""
-        return project == self._project and rules == self.rules
+        return project == self._project and (rules is self.rules or rules == self.rules)
 
     def about(self, sought: Sought, real: Mapping[str, list[Numbered]] | None = None) -> list[Rule]:
         """Those that may speak of it, in their order. `real` has, by the real names of their
@@ -185,13 +186,14 @@ def _beginning(glob: str) -> str:
     return f"/{names}" if glob.startswith("/") else names
 
 
-def _above(path: str, roots: Sequence[str]) -> list[str]:
+@lru_cache(maxsize=256)
+def _above(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
     """What the globs that match a path may begin with, from the top and from each root."""
     found = _lineage(path)
     for root in roots:
         if is_within(path, root):
             found += _lineage(path[len(root.rstrip("/")) + 1 :])
-    return found
+    return tuple(found)
 
 
 def _lineage(path: str) -> list[str]:

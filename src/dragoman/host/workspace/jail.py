@@ -371,6 +371,7 @@ def _is_beneath(path: str, directory: str) -> bool:
 
 def _link_target(path: str) -> str:
     try:
-        return os.readlink(path)
+        # Most are none, and a failure takes longer than another look.
+        return os.readlink(path) if stat.S_ISLNK(os.lstat(path).st_mode) else ""
     except OSError:
         return ""

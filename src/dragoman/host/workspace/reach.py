@@ -116,11 +116,14 @@ class FolderStates:
 
     def still_hold(self) -> bool:
         """Whether nothing was made, moved or removed there since."""
-        return (
-            self._is_settled
-            and all(_state(each) == was for each, was in self._folders.items())
-            and all(_identity(each) == was for each, was in self._names.items())
-        )
+        # With every decision: a loop takes half the time of a generator.
+        for folder, was in self._folders.items():
+            if _state(folder) != was:
+                return False
+        for name, was in self._names.items():
+            if _identity(name) != was:
+                return False
+        return self._is_settled
 
 
 _STEP_NS = 100_000_000
