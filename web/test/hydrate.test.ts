@@ -11,6 +11,8 @@ const golden = JSON.parse(raw) as { name: string; events: Event[] }[]
 function told(state: SessionState): Json & { entries: Json[] } {
   return {
     lastSeq: state.lastSeq,
+    fence: state.fence,
+    network: state.network,
     agentSessionId: state.sessionId,
     status: state.open ? 'idle' : 'closed',
     pending: [...state.pending.values()],
@@ -42,6 +44,7 @@ test.each(golden)('a session taken up in the middle goes on as if it had been fo
     reduce(state, structuredClone(event))
   }
   expect(thread(state)).toEqual(thread(followed))
+  expect([state.fence, state.network]).toEqual([followed.fence, followed.network])
   expect([...state.terminals.values()].map((t) => t.output)).toEqual([...followed.terminals.values()].map((t) => t.output))
 })
 

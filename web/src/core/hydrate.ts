@@ -12,7 +12,7 @@ type Told = Json & { entries?: Json[]; firstEntry?: number }
 
 /** What a state has as the server tells it. */
 const SAME = [
-  'title', 'agent', 'cwd', 'continuity', 'additionalDirectories', 'modes', 'configOptions', 'commands',
+  'title', 'agent', 'cwd', 'continuity', 'fence', 'network', 'additionalDirectories', 'modes', 'configOptions', 'commands',
   'usage', 'lastSeq', 'updatedAt', 'activity', 'background',
 ] as const satisfies readonly (keyof SessionState)[]
 

@@ -198,6 +198,8 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
 
 _AS_IN_STATE = [
     "continuity",
+    "fence",
+    "network",
     "turn",
     "modes",
     "config_options",

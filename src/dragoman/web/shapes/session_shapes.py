@@ -95,6 +95,10 @@ class Detail(Summary):
     system_prompt: SystemPrompt | None
     """Sent to its agent whenever that opens the session."""
     continuity: Continuity
+    fence: str | None
+    """How its agent is fenced: `namespaces` or `landlock`; null if it is not."""
+    network: list[str] | None
+    """The hosts that its agent may reach; null for all."""
     pending: list[Pending]
     turn: TurnState | None
     last_turn: TurnState | None
