@@ -41,6 +41,8 @@ from dragoman.session.facts import (
     Mode,
     PermissionOption,
     PlanStep,
+    ProgramEnd,
+    ProgramRun,
     RootSnapshot,
     SubagentState,
     TokenUsage,
@@ -398,6 +400,21 @@ _MAKERS: list[Maker] = [
         [FileSummary(path="/work/a.py", status="modified", added=1, by=["agent"])],
         1,
         d.choice(("", "another session worked in the same folder")),
+    ),
+    lambda d: e.ProgramsRan(
+        [
+            ProgramRun(
+                id=_id(d, "p"),
+                argv=["git", _words(d)],
+                cwd="/work",
+                parents=d.choice(([], ["sh", "make"])),
+                count=d.choice((1, 3)),
+                refused=d.choice((None, "a rule denies it")),
+            )
+            for _ in range(d.choice((1, 90)))
+        ],
+        [ProgramEnd(id=_id(d, "p"), exit_code=d.choice((None, 0, 2)), signal="SIGTERM")],
+        d.choice((0, 4)),
     ),
     lambda d: e.PromptQueued(_id(d, "q"), [_content(d)], d.choice((None, _TERMS))),
     lambda d: e.PromptUnqueued(_id(d, "q")),

@@ -259,6 +259,25 @@ _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
         ),
         doubt=_texts,
     ),
+    e.ProgramsRan: st.builds(
+        e.ProgramsRan,
+        programs=st.lists(
+            st.builds(
+                f.ProgramRun,
+                id=_ids,
+                argv=st.lists(_texts, max_size=2),
+                cwd=_texts,
+                parents=st.lists(_texts, max_size=2),
+                count=st.integers(1, 3),
+                refused=_maybe(_texts),
+            ),
+            max_size=2,
+        ),
+        ended=st.lists(
+            st.builds(f.ProgramEnd, id=_ids, exit_code=_maybe(st.integers(0, 9))), max_size=2
+        ),
+        left_out=st.integers(0, 3),
+    ),
     e.PromptQueued: st.builds(
         e.PromptQueued,
         queue_id=_turns,

@@ -80,6 +80,8 @@ def told(event: dragoman.Event) -> str:  # noqa: C901 (one case for each kind)
             return event.path
         case events.WorkspaceSnapshot():
             return event.step_id
+        case events.ProgramsRan():
+            return " ".join(program.id for program in event.programs)
         case events.PromptQueued():
             return event.text
         case events.PromptUnqueued():

@@ -169,7 +169,8 @@ RETENTION_KEYS: Keys = {
 FENCE_KEYS: Keys = {
     "mode": (
         '`"off"`, `"on"` or `"require"`',
-        "`on`: a fence if this system can build one; `require`: nothing is started without; "
+        "`on`: a fence if this system can build one; `ask`: the same, and a write outside becomes "
+        "a question; `require`: nothing is started without; "
         'default `"on"`. `"fence": "on"` is short for `"fence": {"mode": "on"}`',
     ),
     "write": ("list of strings", "further folders that may be written, such as a cache"),

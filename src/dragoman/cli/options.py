@@ -252,10 +252,10 @@ def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> Argum
     add_repeatable(allowed.add_argument, "--policy", "FILE", text)
     allowed.add_argument(
         "--fence",
-        choices=("off", "on", "require"),
+        choices=("off", "on", "ask", "require"),
         help="let the kernel keep the agent and everything it starts inside the workspace: --fence "
-        "alone means on; require: without a fence nothing is started (default: from the settings, "
-        "else off)",
+        "alone means on; ask: a write outside becomes a question; require: without a fence nothing "
+        "is started (default: from the settings, else off)",
     )
     allowed.add_argument(
         "--fence-network",

@@ -120,6 +120,8 @@ class Client:
         side = _side(agent, proxies)
         self.files_are_here = side == "here"
         offers = offered_by(capabilities, terms.policy, name, side)
+        if fence is not None:
+            fence.policy, fence.agent = terms.policy, name
         self._connection = Connection(
             agent,
             self._router,

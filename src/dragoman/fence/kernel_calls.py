@@ -38,6 +38,7 @@ _FROM_HERE_TO_HERE = 0x04 | 0x40
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 24, 38, 47, 4
 _JOIN_SESSION_KEYRING = 1
 _CAPABILITY_VERSION = 0x20080522
+_SET_FILTER = 1
 _SIGCHLD = 17
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 
@@ -62,12 +63,12 @@ _set_attributes = _declared(
 )
 _create_ruleset = _declared(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint)
 _add_rule = _declared(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint)
+_set_filter = _declared(ctypes.c_uint, ctypes.c_uint, ctypes.c_void_p)
 _prctl: Callable[..., int] = _libc["prctl"]
 _prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)  # pyright: ignore[reportFunctionMemberAccess]
 
-_how = (ctypes.c_uint64 * 3)(
-    os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
-)
+_NO_LINKS = _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
+_how = (ctypes.c_uint64 * 3)(os.O_PATH | os.O_CLOEXEC, 0, _NO_LINKS)
 _HOW = ctypes.addressof(_how)
 _Attributes = ctypes.c_uint64 * 4
 
@@ -112,6 +113,12 @@ def mount(kind: bytes, path: bytes, flags: int = 0, options: bytes = b"") -> Non
 def open_place(path: bytes) -> int:
     """A descriptor that names a file or folder; raises if any component is a link."""
     return _checked(_open_at(_OPENAT2, _AT_FDCWD, path, _HOW, 24))
+
+
+def open_exactly(path: bytes, flags: int, mode: int) -> int:
+    """Open a file; raises if any component is a link."""
+    how = (ctypes.c_uint64 * 3)(flags, mode if flags & os.O_CREAT else 0, _NO_LINKS)
+    return _checked(_open_at(_OPENAT2, _AT_FDCWD, path, ctypes.addressof(how), 24))
 
 
 def copy_tree(place: int) -> int:
@@ -184,6 +191,18 @@ def landlock_allow(ruleset: int, place: int, rights: int) -> None:
 def landlock_enter(ruleset: int) -> None:
     """From now on only what the ruleset allows; privileges must have been dropped."""
     _checked(_numbers(_LANDLOCK_RESTRICT, ruleset, 0, 0, 0, 0))
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_void_p))
+
+
+def install_filter(program: bytes, flags: int) -> int:
+    """Have the kernel judge every later system call by a program of 8-byte steps; the listener, if
+    the flags ask for one. Privileges must have been dropped."""
+    steps = ctypes.create_string_buffer(program, len(program))
+    described = _Filter(len(program) // 8, ctypes.addressof(steps))
+    return _checked(_set_filter(_number("seccomp"), _SET_FILTER, flags, ctypes.byref(described)))
 
 
 def _number(name: str) -> int:

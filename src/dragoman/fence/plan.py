@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeAlias
 
     Paths: TypeAlias = tuple[bytes, ...]
@@ -26,6 +29,8 @@ class FencePlan:
         kept: Paths = (),
         network: tuple[int, ...] = (),
         offline: bool = False,
+        gate: str = "",
+        take: Callable[[int], None] | None = None,
     ) -> None:
         self.way = way
         """`namespaces` or `landlock`."""
@@ -45,9 +50,20 @@ class FencePlan:
         the network of the machine."""
         self.offline = offline
         """Without namespaces: whether TCP is refused, where the kernel can do that."""
+        self.gate = gate
+        """What the kernel asks the host about: `exec`, `write` for that and opening files for
+        writing, or nothing."""
+        self._take = take
+
+    def take(self, listener: int) -> None:
+        """For the host: the kernel asks here, as soon as the program is about to start."""
+        if self._take is None:
+            os.close(listener)  # what is asked about fails then
+        else:
+            self._take(listener)
 
     def packed(self) -> Packed:
-        return tuple(vars(self).items())
+        return tuple(each for each in vars(self).items() if each[0] != "_take")
 
     @classmethod
     def unpacked(cls, packed: Packed) -> FencePlan:

@@ -128,6 +128,8 @@ class Gate:
         self._early: dict[str, list[e.Event]] = {}
         """What terminals do whose start is not on record yet."""
         self._starting = 0
+        self.on_close: Callable[[], None] | None = None
+        """Called when everything of the session is to end."""
         if not offered.isdisjoint(("fs/read_text_file", "fs/write_text_file")):
             consent.look = self._current
 
@@ -451,6 +453,8 @@ class Gate:
         """Everything of this session that still runs ends here."""
         self.consent.close("the session ended")
         await self._providers.terminals.release_all(self.workspace)
+        if self.on_close is not None:
+            self.on_close()
 
 
 def _unseen(reason: str) -> str | None:

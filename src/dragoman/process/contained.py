@@ -254,6 +254,8 @@ async def _await_start(order: Order, life: socket.socket, watch: _Watch) -> Cont
                 zygote_client.note_work()
             case [b"started", pid]:
                 return ContainedProcess(int(pid), life.detach(), watch.keeper, watch.session)
+            case [b"gate"]:
+                continue
             case [b"failed", step, number]:
                 raise refusal(order, step.decode(), int(number))
             case [b"changed", name]:
@@ -273,9 +275,13 @@ async def _report(order: Order, life: socket.socket, watch: _Watch) -> bytes:
             reason = f"the system did not start it within {watch.patience.start:g} s"
             raise StartError(order.command, reason)
     try:
-        return life.recv(_REPORT_SIZE)
+        report, handed, _, _ = socket.recv_fds(life, _REPORT_SIZE, 1, socket.MSG_CMSG_CLOEXEC)
     except OSError:
         return b""
+    for listener in handed:
+        assert order.fence is not None  # nobody hands us anything without
+        order.fence.take(listener)
+    return report
 
 
 async def _is_readable(descriptor: int, seconds: float) -> bool:

@@ -5,7 +5,8 @@ socket and takes orders from it. When that socket closes, for whatever reason, w
 helper is left above it, or anything goes wrong here, all descendants are stopped and killed. It
 knows nothing of the host but the socket.
 
-Reports: `kept KEEPER`, then `started PID` or `failed STEP ERRNO`, then `exited CODE` or
+Reports: `kept KEEPER`, then, from the program-to-be in a fence, `gate` with the listener of its
+filter, then `started PID` or `failed STEP ERRNO`, then `exited CODE` or
 `signalled NUMBER`, then `gone`: nothing is left. A stream that ends without it is the word of a
 keeper that was killed. Orders: `signal NUMBER`, `end`.
 """
@@ -21,6 +22,7 @@ from _socket import (  # the public modules cost more at import than all the res
     AF_UNIX,
     CMSG_SPACE,
     SCM_CREDENTIALS,
+    SCM_RIGHTS,
     SO_PASSCRED,
     SOCK_SEQPACKET,
     SOL_SOCKET,
@@ -28,7 +30,7 @@ from _socket import (  # the public modules cost more at import than all the res
     socketpair,
 )
 
-from dragoman.fence import first_process, landlock, network
+from dragoman.fence import first_process, landlock, network, seccomp
 from dragoman.fence.plan import FencePlan
 
 from .helper_watch import FENCE, KEEPER, is_helper
@@ -201,12 +203,12 @@ class Keeper:
         try:
             if self._spaces:
                 self._join_network()
-            pid = os.fork() if fence is None else fence.fork(order, stdio, report)
+            pid = os.fork() if fence is None else fence.fork(order, stdio, report, self._life)
         except OSError as error:
             self.report(f"failed {'fork' if fence is None else 'fence'} {error.errno}")
             return
         if pid == 0:
-            _become(order, stdio, keeper, report)
+            _become(order, stdio, keeper, report, self._life)
         for handed_over in (report, *stdio):
             os.close(handed_over)
         self._await_exec(pid, failure)
@@ -326,7 +328,7 @@ class Inside:
     def descriptors(self) -> list[int]:
         return [self._status.fileno()] if self._status.fileno() >= 0 else []
 
-    def fork(self, order: Order, stdio: Sequence[int], report: int) -> int:
+    def fork(self, order: Order, stdio: Sequence[int], report: int, life: socket) -> int:
         """Fork process 1, which never returns. Raises OSError where it cannot be had."""
         user = os.geteuid(), os.getegid()
         # Entered out here: one that is named by a descriptor of the host is out of reach inside.
@@ -338,7 +340,7 @@ class Inside:
                 os.chdir("/")
         if pid == 0:
             self._status.close()
-            _lead(order, stdio, user, problem, self._theirs, report)
+            _lead(order, stdio, user, problem, self._theirs, report, life)
         self._theirs.close()
         return pid
 
@@ -383,6 +385,7 @@ def _lead(
     problem: int,
     status: socket,
     report: int,
+    life: socket,
 ) -> None:
     """Be process 1 of a fence; never returns."""
     step = "fence"
@@ -394,7 +397,7 @@ def _lead(
         for number in (signal.SIGCHLD, signal.SIGCONT):
             signal.signal(number, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
-        close_all_but([report, status.fileno(), *stdio])
+        close_all_but([report, status.fileno(), life.fileno(), *stdio])
         _prctl(_PR_SET_NAME, FENCE, 0, 0, 0)
         _show_as(FENCE)
         status.send(b"here")  # raises if the keeper has gone
@@ -408,7 +411,7 @@ def _lead(
         pid = os.fork()
         if pid == 0:
             status.send(b"program")
-            _become((paths, argv, environment, b".", tty, None), stdio, 1, report)
+            _become((paths, argv, environment, b".", tty, packed), stdio, 1, report, life)
         close_all_but([status.fileno()])
         first_process.bury(pid, status)
     except OSError as error:
@@ -428,7 +431,7 @@ def _read_order(order: int) -> Order:
     return marshal.loads(data)
 
 
-def _become(order: Order, stdio: Sequence[int], keeper: int, report: int) -> None:
+def _become(order: Order, stdio: Sequence[int], keeper: int, report: int, life: socket) -> None:
     """Turn this fresh fork into the program; never returns."""
     step = "start"
     try:
@@ -444,9 +447,14 @@ def _become(order: Order, stdio: Sequence[int], keeper: int, report: int) -> Non
             _take_terminal()
         step = "cwd"
         os.chdir(directory)
-        step = "fence"
         if packed is not None:
-            landlock.enter(FencePlan.unpacked(packed))
+            step = "fence"
+            plan = FencePlan.unpacked(packed)
+            if plan.way == "landlock":
+                landlock.enter(plan)
+            step = "gate"
+            if plan.gate:
+                _hand_over(seccomp.install(writes=plan.gate == "write"), life)
         step = "exec"
         _default_signals()
         _exec_first(paths, argv, environment)
@@ -456,6 +464,12 @@ def _become(order: Order, stdio: Sequence[int], keeper: int, report: int) -> Non
         os.write(report, f"{step} {errno.EINVAL}".encode())
     finally:
         os._exit(127)
+
+
+def _hand_over(listener: int, life: socket) -> None:
+    """To the host, which answers from now on; nobody in here may."""
+    life.sendmsg([b"gate"], [(SOL_SOCKET, SCM_RIGHTS, listener.to_bytes(4, "little"))])
+    os.close(listener)
 
 
 def _take_terminal() -> None:

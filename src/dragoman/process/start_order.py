@@ -64,6 +64,8 @@ def refusal(order: Order, step: str, number: int) -> StartError:
             return _exec_refusal(order, number)
         case "fence":
             return FenceError(order.command, os.strerror(number))
+        case "gate":
+            return FenceError(order.command, f"no filter of system calls: {os.strerror(number)}")
         case "fork":
             reason = f"the system allows no more processes ({os.strerror(number)})"
             return StartError(order.command, reason)

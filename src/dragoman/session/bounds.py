@@ -51,6 +51,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What a single one weighs, such as a subagent."""
     others: int = 256
     """How many subagents there are, and how many terminals."""
+    programs: int = 200
+    """How many programs that ran inside the fence."""
+    words: int = 64
+    """How many words of each, and how many programs above it."""
     tail: int = MIB
     """Characters of one terminal's output, its last; twice as many before they are cut."""
     tails: int = 16 * MIB

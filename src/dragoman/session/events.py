@@ -27,7 +27,10 @@ from dragoman.session.facts import (
     Moment,
     PermissionQuestion,
     PlanStep,
+    ProgramEnd,
+    ProgramRun,
     RootSnapshot,
+    Spoken,
     SteerOutcome,
     SteerStage,
     SteerWay,
@@ -122,7 +125,7 @@ class TurnEnded(Recorded, tag="turn_ended"):
         return self.error or ""
 
 
-class _Message(FromAgent):
+class _Message(FromAgent, Spoken):
     """`replaces` restarts the message: what it held before no longer counts."""
 
     is_history = True
@@ -130,10 +133,6 @@ class _Message(FromAgent):
     content: Content
     message_id: str | None = None
     replaces: bool = False
-
-    @property
-    def text(self) -> str:
-        return self.content.text
 
 
 class UserMessage(_Message, tag="user_message"):
@@ -264,15 +263,11 @@ class CompactionUpdated(FromAgent, tag="compaction"):
         return "".join(part.text for part in self.summary or ())
 
 
-class CompactionSummary(FromAgent, tag="compaction_summary"):
+class CompactionSummary(FromAgent, Spoken, tag="compaction_summary"):
     """One more piece of a compaction's summary."""
 
     compaction_id: str
     content: Content
-
-    @property
-    def text(self) -> str:
-        return self.content.text
 
 
 class SubagentUpdated(FromAgent, tag="subagent"):
@@ -327,15 +322,11 @@ class PeerMessageUpdated(FromAgent, tag="peer_message"):
         return "".join(part.text for part in self.content or ())
 
 
-class PeerMessageChunk(FromAgent, tag="peer_message_chunk"):
+class PeerMessageChunk(FromAgent, Spoken, tag="peer_message_chunk"):
     """One more piece of a message between sessions."""
 
     message_id: str
     content: Content
-
-    @property
-    def text(self) -> str:
-        return self.content.text
 
 
 class ActivityChanged(Recorded, tag="activity"):
@@ -392,10 +383,8 @@ class PermissionSettled(Recorded, tag="permission_settled"):
 
 
 class AccessDecided(Recorded, tag="access"):
-    """A decision about something the agent wanted, made without asking anyone.
-
-    If the agent had asked for permission, `option_id` is the answer it got; None is a cancellation.
-    """
+    """A decision about something the agent wanted, made without asking anyone. If the agent had
+    asked for permission, `option_id` is the answer it got; None is a cancellation."""
 
     operation: str
     decision: Decision
@@ -516,6 +505,15 @@ class WorkspaceSnapshot(Recorded, tag="workspace_snapshot"):
     doubt: str = ""
 
 
+class ProgramsRan(Recorded, tag="programs_ran"):
+    """What really ran inside the fence since the last such event. `ended` is about programs of
+    earlier ones; `left_out` counts starts that were too many to be told."""
+
+    programs: list[ProgramRun] = []
+    ended: list[ProgramEnd] = []
+    left_out: int = 0
+
+
 class PromptQueued(Recorded, tag="prompt_queued"):
     """A prompt was queued, or changed while queued; its `terms` do not change.
 
@@ -597,6 +595,7 @@ Event: TypeAlias = (
     | FileWritten
     | FileReverted
     | WorkspaceSnapshot
+    | ProgramsRan
     | PromptQueued
     | PromptUnqueued
     | Steered

@@ -5,11 +5,11 @@ The names are kept where ACP's own are good; the shapes are neutral between its 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from dragoman.session.content import Meta, ToolContent
+from dragoman.session.content import Content, Meta, ToolContent
 
 _MOST_MONEY = 1e12
 _CURRENCY = 16
@@ -310,6 +310,33 @@ class TurnTerms(Fact):
     home: str | None = None
 
 
+class ProgramRun(Fact):
+    """A program that was started inside a fence, by the agent or by what it started.
+
+    `id` names it within its session. `parents` are the programs above it, the outermost first.
+    `count` says how often the same was started one after the other. `refused` is why it was not
+    started. `cut` says that it had more words than there are here.
+    """
+
+    id: str
+    argv: list[str]
+    cwd: str = ""
+    parents: list[str] = []
+    count: int = 1
+    exit_code: int | None = None
+    signal: str | None = None
+    refused: str | None = None
+    cut: bool = False
+
+
+class ProgramEnd(Fact):
+    """How a program ended that was told of before."""
+
+    id: str
+    exit_code: int | None = None
+    signal: str | None = None
+
+
 class Decision(Fact):
     """What was decided, why, and by whom; `by` is None if that is not known."""
 
@@ -357,6 +384,20 @@ class Kind:
     @property
     def text(self) -> str:
         return ""
+
+
+class Spoken(Kind):
+    """A kind of event whose words are those of its content."""
+
+    __slots__ = ()
+
+    @property
+    def text(self) -> str:
+        return cast("_HasContent", self).content.text
+
+
+class _HasContent(Protocol):
+    content: Content
 
 
 Author: TypeAlias = Literal["host", "agent", "other", "unknown", "restore", "imported"]

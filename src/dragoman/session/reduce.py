@@ -49,7 +49,7 @@ from dragoman.session.state import (
     UserEntry,
     ending_of,
 )
-from dragoman.session.steps import prompt_queue, subagents, terminals
+from dragoman.session.steps import fenced_programs, prompt_queue, subagents, terminals
 from dragoman.session.thread import (
     LAST_PROMPT,
     LAST_USER,
@@ -571,6 +571,7 @@ _STEPS: dict[type[Any], Callable[[SessionState, Any, Limits], None]] = {
     e.FileWritten: _ignored,
     e.FileReverted: _ignored,
     e.WorkspaceSnapshot: _snapshot,
+    e.ProgramsRan: fenced_programs.programs_ran,
     e.PromptQueued: prompt_queue.prompt_queued,
     e.PromptUnqueued: prompt_queue.prompt_unqueued,
     e.Steered: prompt_queue.steered,

@@ -25,6 +25,7 @@ from dragoman.session.facts import (
     Modes,
     PermissionQuestion,
     PlanStep,
+    ProgramRun,
     SteerOutcome,
     SteerStage,
     SubagentState,
@@ -427,6 +428,10 @@ class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
     """What runs in the background, as the agent reports it."""
     snapshot: e.WorkspaceSnapshot | None = None
     """The last time the folders were read."""
+    programs: list[ProgramRun] = []
+    """The newest programs that really ran inside the fence; `programs_before` older ones are only
+    in the store, or were too many to be recorded."""
+    programs_before: int = 0
     last_seq: int = 0
     size: int = 0
     """The estimated size of all entries."""

@@ -30,6 +30,7 @@ Fact: TypeAlias = (
     | e.InfoChanged
     | e.UnknownUpdate
     | e.WorkspaceSnapshot
+    | e.ProgramsRan
 )
 Request: TypeAlias = e.PermissionRequested | e.ElicitationRequested
 Settlement: TypeAlias = e.PermissionSettled | e.ElicitationSettled
@@ -51,6 +52,10 @@ def fact(event: Fact) -> Data:
             return _transient("title", {k: v for k, v in told.items() if v is not UNSET})
         case e.WorkspaceSnapshot():
             return _transient("changes", _snapshot(event))
+        case e.ProgramsRan():
+            ran = msgspec.to_builtins(event.programs), msgspec.to_builtins(event.ended)
+            found = given(programs=ran[0], ended=ran[1] or None, leftOut=event.left_out or None)
+            return _transient("programs", found)
         case _:
             update = acp_json.raw(event.kind, event.raw)
             return _transient("unknown", {"kind": event.kind, "update": update})

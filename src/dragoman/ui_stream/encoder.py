@@ -198,6 +198,7 @@ class Encoder:
             e.FileWritten: self._ignored,
             e.FileReverted: self._ignored,
             e.WorkspaceSnapshot: self._fact,
+            e.ProgramsRan: self._fact,
             e.PromptQueued: self._ignored,
             e.PromptUnqueued: self._ignored,
             e.Steered: self._steered,

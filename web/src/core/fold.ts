@@ -7,6 +7,7 @@ import { textOf } from './content'
 import type { Content, Json, ToolContent } from './generated/content'
 import type * as e from './generated/events'
 import { FROM_AGENT } from './generated/events'
+import type { ProgramRun } from './generated/facts'
 import { ID, LIMITS, NODE, WORD, type Limits } from './generated/limits'
 import {
   NEW_ENTRIES, OPEN_STATUSES, newCompactionEntry, newNoticeEntry, newPeerMessageEntry, newPendingElicitation,
@@ -106,6 +107,7 @@ class Step extends Thread {
       case 'prompt_unqueued': state.queue = state.queue.filter((p) => p.id !== event.queueId); return
       case 'steered': return this.steered(event)
       case 'workspace_snapshot': return this.snapshot(event)
+      case 'programs_ran': return this.programsRan(event)
       case 'access':
       case 'file_written':
       case 'file_reverted': return
@@ -121,6 +123,45 @@ class Step extends Thread {
       roots: this.facts(event.roots),
       ...(kept.length > 0 && { files: kept }),
       ...(doubt && { doubt: cutTo(doubt, this.limits.line) }),
+    }
+  }
+
+  private programsRan(event: e.ProgramsRan): void {
+    const { state, limits } = this
+    for (const end of event.ended ?? []) {
+      const id = cutTo(end.id, ID)
+      // The last of several by one id, as in the fold in Python.
+      for (let at = state.programs.length - 1; at >= 0; at--) {
+        const known = state.programs[at]!
+        if (known.id !== id) continue
+        const { exitCode: _code, signal: _signal, ...rest } = known
+        state.programs[at] = {
+          ...rest,
+          ...(end.exitCode != null && { exitCode: end.exitCode }),
+          ...(end.signal != null && { signal: cutTo(end.signal, limits.line) }),
+        }
+        break
+      }
+    }
+    const programs = [...state.programs, ...(event.programs ?? []).map((each) => this.program(each))]
+    const more = Math.max(0, programs.length - limits.programs)
+    for (const each of programs.slice(0, more)) state.programsBefore += each.count ?? 1
+    state.programs = programs.slice(more)
+    state.programsBefore += event.leftOut ?? 0
+  }
+
+  private program({ meta: _meta, ...program }: ProgramRun): ProgramRun {
+    const { limits } = this
+    return {
+      ...program,
+      id: cutTo(program.id, ID),
+      argv: program.argv.slice(0, limits.words).map((word) => cutTo(word, limits.line)),
+      ...(program.cwd && { cwd: cutTo(program.cwd, limits.line) }),
+      ...(program.parents?.length && {
+        parents: program.parents.slice(0, limits.words).map((name) => cutTo(name, WORD)),
+      }),
+      ...(program.signal != null && { signal: cutTo(program.signal, limits.line) }),
+      ...(program.refused != null && { refused: cutTo(program.refused, limits.line) }),
     }
   }
 

@@ -100,6 +100,8 @@ class Openings(msgspec.Struct, eq=False):
             notes.append(f"there is no fence around the agent: {problem}")
         if self.client.fence is not None and (problem := self.client.fence.network.problem):
             notes.append(f"the agent reaches the whole network: {problem}")
+        if self.client.fence is not None and (problem := self.client.fence.no_gate):
+            notes.append(f"what runs inside the fence is not recorded: {problem}")
         return Place(
             cwd=self._folder(cwd),
             additional_directories=extra,
@@ -346,7 +348,7 @@ class Openings(msgspec.Struct, eq=False):
             attended=self.client.attended,
             limit=self.client.timeouts.question,
         )
-        return Gate(
+        gate = Gate(
             workspace,
             agent=self.client.name,
             consent=consent,
@@ -356,6 +358,25 @@ class Openings(msgspec.Struct, eq=False):
             state=log.state,
             record=log.record_work,
         )
+        self._oversee(gate, consent, log)
+        return gate
+
+    def _oversee(self, gate: Gate, consent: Consent, log: SessionLog) -> None:
+        """Have the session judge what runs inside the fence, until it ends."""
+        fence = self.client.fence
+        if fence is None or (inside := fence.gate) is None:
+            return
+        from dragoman.host.fence.overseer import Overseer  # few sessions are fenced
+
+        overseer = Overseer(
+            gate.workspace,
+            agent=self.client.name,
+            policy=self.terms.policy,
+            record=log.record_work,
+            consent=consent,
+        )
+        inside.attach(overseer)
+        gate.on_close = lambda: inside.detach(overseer)
 
     def _opened(self, session_id: str, place: Place, continuity: e.Continuity) -> e.SessionOpened:
         return e.SessionOpened(

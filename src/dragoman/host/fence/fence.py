@@ -16,7 +16,12 @@ from dragoman.host.fence.fence_terms import FenceMode, NetworkTerms
 from dragoman.host.fence.floor import FenceWay, Floor
 from dragoman.host.fence.kernel_support import support
 from dragoman.host.fence.network.fence_network import WITHOUT_NAMESPACES, FenceNetwork
+from dragoman.host.fence.overseer import Overseer
 from dragoman.host.fence.private_folder import PrivateFolder
+from dragoman.host.fence.tree_gate import TreeGate
+from dragoman.host.rules.policy import Policy
+from dragoman.host.workspace.roots import Workspace
+from dragoman.session.events import Event
 
 
 class Fence:
@@ -42,6 +47,11 @@ class Fence:
         """How it is held; None before it is built, or if it cannot be."""
         self.problem = ""
         """Why there is none, if it was wanted."""
+        self.no_gate = ""
+        """Why nobody can tell what runs inside, if nobody can."""
+        self.policy, self.agent = Policy(), ""
+        """Whose rules apply inside before there is a session; to be set before it is built."""
+        self.gate: TreeGate | None = None
 
     async def open(self, command: str) -> FencePlan | None:
         """Build it for this program, once; None if this system has none.
@@ -60,7 +70,9 @@ class Fence:
     def plan(self) -> FencePlan | None:
         if self.floor is None or self.way is None:
             return None
-        plan = self.floor.plan(self.way)
+        gate = self.gate
+        asks = "write" if self.mode == "ask" else "exec"
+        plan = self.floor.plan(self.way, *(() if gate is None else (asks, gate.take)))
         plan.network = self.network.spaces
         plan.offline = self.network.terms == "none"
         return plan
@@ -84,6 +96,14 @@ class Fence:
             self.network.problem = WITHOUT_NAMESPACES
         self._folder, self.way = folder, found.way
         self.floor = msgspec.structs.replace(floor, temporary=folder.path)
+        self.no_gate = found.no_gate
+        if not found.no_gate:
+            self.gate = TreeGate(self.floor, self._overseer)
+
+    def _overseer(self, record: Callable[[Event], None]) -> Overseer:
+        """Who judges before there is a session."""
+        workspace = Workspace("", self.roots[0], tuple(self.roots[1:]))
+        return Overseer(workspace, agent=self.agent, policy=self.policy, record=record)
 
     def holds(self, folder: str) -> bool:
         """Whether a session may work in this folder."""
@@ -115,6 +135,9 @@ class Fence:
         """Remove the temporary folder and the network; to be called when the programs have
         ended."""
         await self.network.aclose()
+        gate, self.gate = self.gate, None
+        if gate is not None:
+            await gate.aclose()
         folder, self._folder = self._folder, None
         self.floor = None
         if folder is not None:

@@ -7,11 +7,12 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-FenceMode: TypeAlias = Literal["off", "on", "require"]
-"""`on`: fenced if the system can do it; `require`: nothing is started without."""
-FENCE_MODES: tuple[FenceMode, ...] = ("off", "on", "require")
 NetworkTerms: TypeAlias = Literal["all", "none"] | tuple[str, ...]
 """What is reached: everything, nothing, or these hosts, such as `example.com:443`."""
+FenceMode: TypeAlias = Literal["off", "on", "ask", "require"]
+"""`on`: fenced if the system can do it; `ask`: the same, and a write outside becomes a question;
+`require`: nothing is started without."""
+FENCE_MODES: tuple[FenceMode, ...] = ("off", "on", "ask", "require")
 
 
 class FenceTerms(msgspec.Struct, frozen=True, kw_only=True):

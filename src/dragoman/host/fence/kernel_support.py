@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import NamedTuple
 
 from dragoman.errors import StartError
+from dragoman.fence.listener import Listener
 from dragoman.fence.plan import FencePlan
 from dragoman.host.fence.floor import FenceWay
 from dragoman.process.spawn import spawn
@@ -22,6 +24,8 @@ class Support(NamedTuple):
 
     way: FenceWay | None
     reason: str = ""
+    no_gate: str = ""
+    """Why the kernel cannot ask us about what programs inside do, if it cannot."""
 
 
 _found: dict[int, Support] = {}
@@ -39,13 +43,31 @@ async def support(temporary: str) -> Support:
 async def _tried(temporary: str) -> Support:
     reasons: list[str] = []
     for way in _WAYS:
+        place = os.fsencode(temporary)
+        no_gate = ""
         try:
-            await _build(FencePlan(way, temporary=os.fsencode(temporary)))
+            try:
+                await _build(FencePlan(way, temporary=place, gate="exec", take=_let_all_through))
+            except StartError as error:
+                no_gate = error.reason
+                await _build(FencePlan(way, temporary=place))
         except StartError as error:
             reasons.append(f"{way}: {error.reason}")
         else:
-            return Support(way, "; ".join(reasons))
+            return Support(way, "; ".join(reasons), no_gate)
     return Support(None, "; ".join(reasons))
+
+
+def _let_all_through(descriptor: int) -> None:
+    """Answer for the program of a trial, which starts no other."""
+    listener = Listener(descriptor)
+
+    def serve() -> None:
+        for call in listener.calls():
+            listener.let_through(call)
+        listener.close()
+
+    threading.Thread(target=serve, daemon=True).start()
 
 
 async def _build(plan: FencePlan) -> None:

@@ -70,6 +70,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     claimed: bool = False
     action: bool = False
     """Whether the claim names an action: a command, a change, a path, an address or a tool."""
+    fenced: bool = False
+    """Whether a program inside a fence does it by itself, and the kernel asks us about it."""
     question: bool = False
     complete: bool = True
     parts: tuple[Access, ...] = ()

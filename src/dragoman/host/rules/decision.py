@@ -327,6 +327,8 @@ _STRICTEST_FIRST: tuple[Effect, ...] = ("deny", "ask", "allow")
 
 def _refusal(access: Access, matching: Sequence[Rule]) -> str | None:
     """What the host never does, whatever the rules allow."""
+    if access.fenced:
+        return None  # the fence holds: a person may open one file of what is outside
     if "write" in access.operations and access.place == "outside":
         return "writes outside the workspace are always refused"
     if "execute" not in access.operations or access.place_of_cwd != "outside":

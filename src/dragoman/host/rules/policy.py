@@ -18,7 +18,15 @@ import msgspec
 
 from dragoman.data_directory import data_directory
 from dragoman.errors import ConfigError
-from dragoman.host.rules.access import OPERATIONS, Access, Operation, Sighting, normalise
+from dragoman.host.commands.plain_command import is_shell
+from dragoman.host.rules.access import (
+    OPERATIONS,
+    Access,
+    Command,
+    Operation,
+    Sighting,
+    normalise,
+)
 from dragoman.host.rules.decision import (
     NO_RULE,
     Considered,
@@ -38,6 +46,7 @@ from dragoman.host.rules.rule import (
     Rule,
     Scope,
     covered,
+    mismatch,
     out_of_force,
 )
 from dragoman.host.rules.rule_index import RuleIndex
@@ -149,6 +158,14 @@ def _projects_above(folder: str, rules: Iterable[Rule]) -> set[str]:
     return {each for each in strict - {folder} if is_within(here, os.path.realpath(each))}
 
 
+def _is_line(command: Command) -> bool:
+    return not isinstance(command, str) and is_shell(command)
+
+
+def _denies_words(rule: Rule) -> bool:
+    return rule.effect == "deny" and (rule.argv is not None or rule.argv_prefix is not None)
+
+
 logger = logging.getLogger("dragoman.host")
 _BETWEEN_USES = 60.0
 
@@ -210,6 +227,7 @@ class Policy:
         self._lent: list[tuple[Workspace, Sequence[Rule]]] = []
         self._stored = stored
         self._index = RuleIndex(())
+        self._forbidden = RuleIndex(())
         self._names = RealNames((), ())
         self._used: dict[str, float] = {}
 
@@ -244,6 +262,28 @@ class Policy:
         if decision.rule is not None and decision.rule.source in (YOUR_ANSWER, YOUR_RULE):
             self._note_use(decision.rule.id)
         return decision
+
+    def forbids(self, access: Access, workspace: Workspace) -> PolicyDecision | None:
+        """The decision of a rule that denies it by the words of a command; None if there is no such
+        rule. Nothing on the disk is looked at."""
+        rules = tuple(rule for rule in self._rules_for(workspace) if _denies_words(rule))
+        if not rules:
+            return None
+        project = workspace.cwd
+        if not self._forbidden.is_of(rules, project):
+            self._forbidden = RuleIndex(rules, project, _projects_above(project, rules))
+        if any(map(_is_line, access.commands)):
+            return self._denied(access, workspace)
+        now, session_id = time.time(), workspace.session_id
+        decision = decide(access, self._forbidden, now=now, session_id=session_id, project=project)
+        return decision if decision.effect == "deny" and decision.rule is not None else None
+
+    def _denied(self, access: Access, workspace: Workspace) -> PolicyDecision | None:
+        """By what the words say as they are: what a shell makes of its line, it starts itself."""
+        index = self._forbidden
+        moment = Moment(time.time(), workspace.session_id, workspace.cwd, index.above)
+        rule = next((e for e in index.rules if mismatch(e, access, moment) is None), None)
+        return None if rule is None else PolicyDecision("deny", f"{rule.label} denies it", rule)
 
     def _indexed(self, access: Access, workspace: Workspace) -> RuleIndex:
         """The rules for this session, and with them their other names."""

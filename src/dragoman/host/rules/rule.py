@@ -254,8 +254,12 @@ def _other_tool(rule: Rule, access: Access) -> str | None:
 
 
 def _too_uncertain(rule: Rule, access: Access) -> str | None:
-    """An allow needs to know where; only --yolo goes without."""
-    if rule.effect != "allow" or rule.anywhere:
+    """An allow needs to know where; only --yolo goes without, and not beyond a fence."""
+    if rule.effect != "allow":
+        return None
+    if access.fenced and access.operation == "write":
+        return None if rule.path is not None else "it does not name the file, outside the fence"
+    if rule.anywhere:
         return None
     if not access.complete:
         return "not everything the request names could be read"

@@ -3,8 +3,8 @@
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
   BackgroundWork, Command, ConfigOption, Cost, Decision, FileSummary, Mode, Moment, PermissionOffer,
-  PermissionOption, PlanStep, RootSnapshot, SteerOutcome, SteerStage, SteerWay, SubagentState,
-  TokenUsage, TurnTerms,
+  PermissionOption, PlanStep, ProgramEnd, ProgramRun, RootSnapshot, SteerOutcome, SteerStage,
+  SteerWay, SubagentState, TokenUsage, TurnTerms,
 } from './facts'
 
 export interface Recorded {
@@ -324,6 +324,13 @@ export interface WorkspaceSnapshot extends Recorded {
   doubt?: string
 }
 
+export interface ProgramsRan extends Recorded {
+  type: 'programs_ran'
+  programs?: ProgramRun[]
+  ended?: ProgramEnd[]
+  leftOut?: number
+}
+
 export interface PromptQueued extends Recorded {
   type: 'prompt_queued'
   queueId: string
@@ -357,7 +364,7 @@ export type Event =
   | CompactionSummary | SubagentUpdated | SubagentEvent | PeerMessageUpdated | PeerMessageChunk
   | ActivityChanged | UnknownUpdate | PermissionRequested | PermissionSettled | AccessDecided
   | ElicitationRequested | ElicitationSettled | TerminalStarted | TerminalOutput | TerminalExited
-  | TerminalReleased | FileWritten | FileReverted | WorkspaceSnapshot | PromptQueued
+  | TerminalReleased | FileWritten | FileReverted | WorkspaceSnapshot | ProgramsRan | PromptQueued
   | PromptUnqueued | Steered
 
 export const FROM_AGENT: ReadonlySet<string> = new Set([

@@ -152,6 +152,24 @@ export interface TurnTerms extends Fact {
   home?: string | null
 }
 
+export interface ProgramRun extends Fact {
+  id: string
+  argv: string[]
+  cwd?: string
+  parents?: string[]
+  count?: number
+  exitCode?: number | null
+  signal?: string | null
+  refused?: string | null
+  cut?: boolean
+}
+
+export interface ProgramEnd extends Fact {
+  id: string
+  exitCode?: number | null
+  signal?: string | null
+}
+
 export interface Decision extends Fact {
   effect: string
   reason: string

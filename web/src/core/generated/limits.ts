@@ -8,6 +8,8 @@ export interface Limits {
   facts: number
   fact: number
   others: number
+  programs: number
+  words: number
   tail: number
   tails: number
   line: number
@@ -15,7 +17,8 @@ export interface Limits {
 
 export const LIMITS: Limits = {
   entry: 4_194_304, thread: 16_777_216, entries: 10_000, turns: 2000, facts: 1_048_576,
-  fact: 65_536, others: 256, tail: 1_048_576, tails: 16_777_216, line: 1024,
+  fact: 65_536, others: 256, programs: 200, words: 64, tail: 1_048_576, tails: 16_777_216,
+  line: 1024,
 }
 
 export const NODE = 64

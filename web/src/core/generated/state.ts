@@ -3,7 +3,7 @@
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
   BackgroundWork, Command, ConfigOption, ContextUsage, Modes, PermissionOffer, PermissionOption,
-  PlanStep, SteerOutcome, SteerStage, SubagentState, TokenUsage, TurnTerms,
+  PlanStep, ProgramRun, SteerOutcome, SteerStage, SubagentState, TokenUsage, TurnTerms,
 } from './facts'
 import type { Continuity, WorkspaceSnapshot } from './events'
 
@@ -205,6 +205,8 @@ export interface SessionState {
   activity: string
   background: BackgroundWork[]
   snapshot: WorkspaceSnapshot | null
+  programs: ProgramRun[]
+  programsBefore: number
   lastSeq: number
   size: number
   printed: number
@@ -306,8 +308,8 @@ export const newSessionState = (): SessionState => ({
   sessionId: '', agent: '', cwd: '', additionalDirectories: [], continuity: 'new', fence: null,
   network: null, open: false, title: null, updatedAt: null, entries: [], entriesBefore: 0,
   turns: [], modes: null, configOptions: [], commands: [], usage: null, terminals: {}, pending: {},
-  subagents: {}, queue: [], activity: 'idle', background: [], snapshot: null, lastSeq: 0, size: 0,
-  printed: 0, subagentsSize: 0, places: {},
+  subagents: {}, queue: [], activity: 'idle', background: [], snapshot: null, programs: [],
+  programsBefore: 0, lastSeq: 0, size: 0, printed: 0, subagentsSize: 0, places: {},
 })
 
 export const NEW_ENTRIES = {

@@ -11,6 +11,7 @@ import { useRefetch } from '../common/refetch'
 import { Icon } from '../common/icons'
 import { ContextMeter } from './context_meter'
 import { Plain } from '../common/plain_text'
+import { ProgramList } from './program_list'
 import { DecisionList } from '../permissions/decision_list'
 import { download } from '../common/download'
 import { paths } from '../shell/route'
@@ -48,6 +49,7 @@ export function InfoView({ session }: { session: LiveSession }) {
       </dl>
       <Capabilities session={session} agent={detail?.runningAgent} />
       <DecisionList session={session} />
+      <ProgramList session={session} />
       <div className="options">
         <a className="button" href={paths.replay(session.id)}><Icon name="play" /> Replay</a>
         <button type="button" onClick={() => void download(session.id)}><Icon name="down" /> Export JSONL</button>

@@ -54,6 +54,17 @@ def _add_looking(actions: Actions) -> None:
         action="store_true",
         help="print all output of commands and tools, not just the end",
     )
+    parts = show.add_mutually_exclusive_group()
+    parts.add_argument(
+        "--programs",
+        action="store_true",
+        help="print only what really ran inside the fence",
+    )
+    parts.add_argument(
+        "--refused",
+        action="store_true",
+        help="print only what was refused, by a rule, by a person or by the fence's gate",
+    )
     add_json_option(show.add_argument, "print the session's state as one JSON object")
     search = actions.add(
         "search",

@@ -1,0 +1,97 @@
+"""The filter that makes the kernel ask us about some system calls of a program and its descendants.
+
+Installed between fork and exec, in the program-to-be; the *listener* that comes of it goes to the
+host, which answers for each call. Starting a program is always asked about, opening a file for
+writing if the plan says so. Programs of the machine's older, narrower kind are asked about too.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+
+from . import kernel_calls as calls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EXECVE, EXECVEAT, OPEN, OPENAT, OPENAT2, CREAT = (
+    "execve",
+    "execveat",
+    "open",
+    "openat",
+    "openat2",
+    "creat",
+)
+_GENERIC = {EXECVE: 221, EXECVEAT: 281, OPENAT: 56, OPENAT2: 437}
+# The numbers of the calls by the kernel's word for an architecture.
+NUMBERS: dict[int, dict[str, int]] = {
+    0xC000003E: {EXECVE: 59, EXECVEAT: 322, OPEN: 2, OPENAT: 257, OPENAT2: 437, CREAT: 85},
+    0x40000003: {EXECVE: 11, EXECVEAT: 358, OPEN: 5, OPENAT: 295, OPENAT2: 437, CREAT: 8},
+    0xC00000B7: _GENERIC,
+    0x40000028: {EXECVE: 11, EXECVEAT: 387, OPEN: 5, OPENAT: 322, OPENAT2: 437, CREAT: 8},
+    0xC00000F3: _GENERIC,
+}
+_X86_64 = 0xC000003E
+_BY_MACHINE = {
+    "x86_64": (_X86_64, 0x40000003),
+    "aarch64": (0xC00000B7, 0x40000028),
+    "riscv64": (0xC00000F3,),
+}
+_WIDE = 0x40000000
+"""Numbers from here on are those of x32 programs, which take wide pointers for narrow ones."""
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _ASK, _FAIL = 0x7FFF0000, 0x7FC00000, 0x00050000
+_NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
+
+
+def install(*, writes: bool) -> int:
+    """Put the filter around this process; the listener. Raises OSError: EBUSY where there is one
+    already."""
+    program = b"".join(_program(_BY_MACHINE[os.uname().machine], writes=writes))
+    try:
+        # Who waits for an answer is not disturbed by signals other than the one that kills it.
+        return calls.install_filter(program, _NEW_LISTENER | _WAIT_KILLABLE)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return calls.install_filter(program, _NEW_LISTENER)
+
+
+def _program(architectures: tuple[int, ...], *, writes: bool) -> Iterator[bytes]:
+    yield _step(_LOAD, _ARCHITECTURE)
+    for architecture in architectures:
+        section = list(_section(architecture, writes=writes))
+        yield _step(_EQUAL, architecture, missed=len(section))
+        yield from section
+    yield _step(_RETURN, _ALLOW)
+
+
+def _section(architecture: int, *, writes: bool) -> Iterator[bytes]:
+    numbers = NUMBERS[architecture]
+    yield _step(_LOAD, _NUMBER)
+    if architecture == _X86_64:
+        yield _step(_AT_LEAST, _WIDE, missed=1)
+        yield _step(_RETURN, _FAIL | errno.ENOSYS)
+    asked = [EXECVE, EXECVEAT, *([CREAT, OPENAT2] if writes else [])]
+    for name in filter(numbers.__contains__, asked):
+        yield _step(_EQUAL, numbers[name], missed=1)
+        yield _step(_RETURN, _ASK)
+    for name, place in ((OPENAT, 2), (OPEN, 1)) if writes else ():
+        if name in numbers:
+            yield _step(_EQUAL, numbers[name], missed=4)
+            yield _step(_LOAD, _ARGUMENTS + 8 * place)
+            yield _step(_ANY_BIT, WRITES, missed=1)
+            yield _step(_RETURN, _ASK)
+            yield _step(_RETURN, _ALLOW)
+    yield _step(_RETURN, _ALLOW)
+
+
+def _step(code: int, value: int, *, missed: int = 0) -> bytes:
+    """One instruction; `missed` is how many to skip if the comparison fails."""
+    return struct.pack("HBBI", code, 0, missed, value)

@@ -1,0 +1,498 @@
+"""The gate of a fence: answers for what programs inside do by themselves, and records it.
+
+The kernel has each start of a program wait for us, and with `ask` also each file that is opened for
+writing. A thread for each tree of programs reads what they want; rules and people are asked on the
+event loop, while the thread goes on. The gate is no boundary, the fence is: what is let through
+here still meets it, and a program can change its words after they were read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import logging
+import os
+import stat
+import struct
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple, TypeAlias
+
+from dragoman.fence import seccomp
+from dragoman.fence.kernel_calls import open_exactly
+from dragoman.fence.listener import Call, Gone, Listener
+from dragoman.host.fence.floor import Floor
+from dragoman.host.fence.overseer import Overseer
+from dragoman.host.fence.program_log import MOST_PARENTS, ProgramStart
+from dragoman.host.rules.access import normalise
+from dragoman.process import descriptors
+from dragoman.process.child import ExitStatus
+from dragoman.session.events import Event
+
+logger = logging.getLogger("dragoman.host")
+
+MOST_READ = 32 << 10
+"""Characters of the words of a program."""
+MOST_WATCHED = 128
+"""Programs whose end is waited for, of one fence."""
+MOST_ASKED = 16
+"""Writes that wait for a person at once, of one fence; more are refused."""
+MOST_EARLY = 20
+"""Events from before there is a session."""
+MOST_KNOWN = 4096
+"""Programs whose names are kept for those below them, and folders that are known to be real."""
+SECONDS_REFUSED = 60.0
+"""How long a refusal counts for the same file: many programs try again."""
+
+_FLAGS = (
+    os.O_ACCMODE
+    | os.O_CREAT
+    | os.O_EXCL
+    | os.O_TRUNC
+    | os.O_APPEND
+    | os.O_NONBLOCK
+    | os.O_SYNC
+    | os.O_DSYNC
+    | os.O_CLOEXEC
+)
+"""Those that matter for a file."""
+_EXECS = (seccomp.EXECVE, seccomp.EXECVEAT)
+_PRIVATE = ("/tmp/", "/var/tmp/", "/dev/", "/proc/")
+_PIDFD_INFO = (3 << 30) | (64 << 16) | (0xFF << 8) | 11
+_EXIT_INFO = 1 << 3
+_EXIT_AT = 60
+
+
+Judge: TypeAlias = Callable[[Callable[[Event], None]], Overseer]
+"""Makes one who judges before there is a session, given where to record."""
+
+
+class Write(NamedTuple):
+    """A file that a program wants to open for writing."""
+
+    path: str
+    asked: str
+    """The name that the program used for it."""
+    flags: int
+    mode: int
+
+
+class TreeGate:
+    """Of one fence. Its newest session judges; before there is one, `judge` does, and what ran is
+    kept for the first."""
+
+    def __init__(self, floor: Floor, judge: Judge) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._early: list[Event] = []
+        self._overseers: list[Overseer] = [judge(self._keep)]
+        self._surface = Surface(floor)
+        self._watched: set[int] = set()
+        self._asking: set[asyncio.Task[None]] = set()
+        self._refused: dict[str, float] = {}
+        self._last_refused: tuple[int, ProgramStart] | None = None
+
+    def take(self, listener: int) -> None:
+        """Answer here from now on, until the last program of the tree has ended."""
+        descriptors.guard(listener)
+        thread = _Doorkeeper(self, Listener(listener), listener, self._surface)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            descriptors.close(listener)  # the program fails to start
+            raise BlockingIOError(errno.EAGAIN, "no thread can be started") from error
+
+    def attach(self, overseer: Overseer) -> None:
+        """A session is open, and judges from now on."""
+        self._overseers[0].log.flush()
+        self._overseers.append(overseer)
+        early, self._early = self._early, []
+        for event in early:
+            overseer.record(event)
+
+    def detach(self, overseer: Overseer) -> None:
+        overseer.log.close()
+        if overseer in self._overseers[1:]:
+            self._overseers.remove(overseer)
+
+    def _keep(self, event: Event) -> None:
+        """What ran before there was a session belongs to the first one."""
+        if len(self._overseers) > 1:
+            self._overseers[-1].record(event)
+        elif len(self._early) < MOST_EARLY:
+            self._early.append(event)
+
+    def post(self, what: Callable[..., None], *arguments: object) -> bool:
+        """From a thread; whether there is a loop to do it."""
+        try:
+            self._loop.call_soon_threadsafe(what, *arguments)
+        except RuntimeError:
+            return False
+        return True
+
+    # ── on the loop ───────────────────────────────────────────────────────────────────────────
+
+    def started(self, door: _Doorkeeper, call: Call, start: ProgramStart, process: int) -> None:
+        """A program is about to start: decide, answer, record."""
+        overseer = self._overseers[-1]
+        refusal = overseer.refusal(start)
+        if refusal is not None:
+            door.listener.refuse(call)
+            _close(process)
+            # The same process tries the next folder of PATH: that is one attempt.
+            again, self._last_refused = self._last_refused, (call.pid, start)
+            if again != self._last_refused:
+                overseer.log.add(start, refusal)
+            return
+        door.note(call.pid, start)
+        door.listener.let_through(call)
+        program_id = overseer.log.add(start)
+        self._watch(overseer, program_id, call.pid, process, door)
+
+    def _watch(
+        self, overseer: Overseer, program_id: str, pid: int, process: int, door: _Doorkeeper
+    ) -> None:
+        """Have its end told. A process that starts another program in its place is watched once
+        for each."""
+        if process < 0 or not program_id or len(self._watched) >= MOST_WATCHED:
+            _close(process)
+            return
+
+        def ended() -> None:
+            self._stop_watching(process)
+            door.forget(pid)
+            if (status := _status(process, pid)) is not None:
+                overseer.log.ended(program_id, status)
+            _close(process)
+
+        self._watched.add(process)
+        self._loop.add_reader(process, ended)
+
+    def _stop_watching(self, process: int) -> None:
+        if process in self._watched:
+            self._watched.remove(process)
+            self._loop.remove_reader(process)
+
+    def wanted(self, door: _Doorkeeper, call: Call, write: Write, process: int) -> None:
+        """A write beyond the fence: ask, and let everything else go on."""
+        soon = self._refused.get(write.path, 0.0) > time.monotonic()
+        if soon or len(self._asking) >= MOST_ASKED:
+            door.listener.refuse(call)
+            _close(process)
+            return
+        task = self._loop.create_task(self._ask(self._overseers[-1], door, call, write, process))
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+        if process >= 0:
+            self._watched.add(process)
+            self._loop.add_reader(process, task.cancel)  # nobody waits for the answer
+
+    async def _ask(
+        self, overseer: Overseer, door: _Doorkeeper, call: Call, write: Write, process: int
+    ) -> None:
+        allowed = False
+        try:
+            allowed = await overseer.permits(write.path, write.asked)
+            if allowed:
+                await asyncio.to_thread(door.open, call, write)
+            else:
+                self._note_refusal(write.path)
+        finally:
+            self._stop_watching(process)
+            _close(process)
+            if not allowed:
+                door.listener.refuse(call)
+
+    def _note_refusal(self, path: str) -> None:
+        now = time.monotonic()
+        if len(self._refused) >= MOST_KNOWN:
+            self._refused = {each: end for each, end in self._refused.items() if end > now}
+        if len(self._refused) < MOST_KNOWN:
+            self._refused[path] = now + SECONDS_REFUSED
+
+    async def aclose(self) -> None:
+        """To be called when the programs have ended."""
+        for task in list(self._asking):
+            task.cancel()
+        await asyncio.gather(*self._asking, return_exceptions=True)
+        for process in list(self._watched):
+            self._stop_watching(process)
+            _close(process)
+        for overseer in reversed(self._overseers):
+            overseer.log.close()
+
+
+class Surface:
+    """Where a program inside may write without us: quick to ask, and a mistake asks too little."""
+
+    def __init__(self, floor: Floor) -> None:
+        self._free = (*_PRIVATE, f"{floor.temporary}/")
+        self._writable = _prefixes(floor.paths("write"))
+        self._held = _prefixes(floor.paths("read-only"))
+        self._covered = _prefixes(floor.paths("covered"))
+        self._real: set[str] = set()
+
+    def bears(self, path: str) -> bool:
+        """Whether the fence lets it be written, by a name that is no link."""
+        if f"{path}/".startswith(self._free):
+            return True
+        within = f"{path}/"
+        if not within.startswith(self._writable) or within.startswith(self._held):
+            return False
+        return self._is_real(os.path.dirname(path)) and not os.path.islink(path)
+
+    def hides(self, path: str) -> bool:
+        """Whether it is covered: never for an agent, whoever allows it."""
+        return f"{path}/".startswith(self._covered)
+
+    def _is_real(self, folder: str) -> bool:
+        if folder in self._real:
+            return True
+        if os.path.realpath(folder) != folder:
+            return False
+        if len(self._real) >= MOST_KNOWN:
+            self._real.clear()
+        self._real.add(folder)
+        return True
+
+
+def _prefixes(paths: list[str]) -> tuple[str, ...]:
+    return tuple(f"{path.rstrip('/')}/" for path in paths)
+
+
+class _Doorkeeper(threading.Thread):
+    """Reads what the programs of one tree want."""
+
+    def __init__(
+        self, gate: TreeGate, listener: Listener, descriptor: int, surface: Surface
+    ) -> None:
+        super().__init__(name=f"gate-{descriptor}", daemon=True)
+        self.listener = listener
+        self._gate = gate
+        self._descriptor = descriptor
+        self._surface = surface
+        self._names: dict[int, tuple[str, ...]] = {}
+        self._mounts = 0
+        """The mount namespace of the fence, as the first program saw it."""
+
+    def run(self) -> None:
+        try:
+            for call in self.listener.calls():
+                try:
+                    self._serve(call)
+                except Gone:
+                    continue
+        except OSError:
+            logger.exception("what runs inside a fence can no longer be asked about")
+        finally:
+            descriptors.close(self._descriptor)
+
+    def _serve(self, call: Call) -> None:
+        if call.name in _EXECS:
+            self._exec(call)
+        else:
+            self._open(call)
+
+    def note(self, pid: int, start: ProgramStart) -> None:
+        """A process is this program from now on. From the loop, before it goes on."""
+        if len(self._names) >= MOST_KNOWN:
+            self._names.clear()
+        self._names[pid] = (*start.parents, os.path.basename(start.argv[0]))[-MOST_PARENTS:]
+
+    def forget(self, pid: int) -> None:
+        self._names.pop(pid, None)
+
+    # ── programs ──────────────────────────────────────────────────────────────────────────────
+
+    def _exec(self, call: Call) -> None:
+        path, words, whole = self.listener.program(call, MOST_READ)
+        if not self._mounts:
+            self._mounts = _mounts_of(call.pid)
+        if not _could_run(call.pid, path):
+            self.listener.let_through(call)  # a folder of PATH that has no such program
+            return
+        parents = self._parents(call.pid)
+        start = ProgramStart(tuple(words) or (path,), self.listener.folder(call), parents, whole)
+        process = _pidfd(call.pid)
+        self.listener.check(call)
+        if not self._gate.post(self._gate.started, self, call, start, process):
+            _close(process)
+            self.listener.refuse(call)
+
+    def _parents(self, pid: int) -> tuple[str, ...]:
+        """The names of the programs above a process; forks of one that started no other are it."""
+        if pid in self._names:
+            return self._names[pid]
+        for _ in range(MOST_PARENTS):
+            pid = _parent(pid)
+            if pid in self._names:
+                return self._names[pid]
+            if pid <= 1:
+                break
+        return ()
+
+    # ── files ─────────────────────────────────────────────────────────────────────────────────
+
+    def _open(self, call: Call) -> None:
+        name, flags, mode = self.listener.opened(call)
+        if not flags & seccomp.WRITES or flags & os.O_PATH or not name.startswith("/"):
+            self.listener.let_through(call)
+            return
+        asked = normalise(name)
+        if self._surface.bears(asked):
+            self.listener.let_through(call)
+            return
+        path = os.path.realpath(name)
+        if self._is_for_the_kernel(call.pid, path, flags):
+            self.listener.let_through(call)
+            return
+        process = _pidfd(call.pid)
+        self.listener.check(call)
+        write = Write(path, asked, flags & _FLAGS, mode)
+        if not self._gate.post(self._gate.wanted, self, call, write, process):
+            _close(process)
+            self.listener.refuse(call)
+
+    def _is_for_the_kernel(self, pid: int, path: str, flags: int) -> bool:
+        """Whether a question makes no sense: the fence lets it through, or hides it; it would fail
+        anyway; or the program is in a world of its own making, where the name means another
+        file."""
+        return (
+            self._surface.bears(path)
+            or self._surface.hides(path)
+            or _mounts_of(pid) != self._mounts
+            or _root_of(pid) != "/"
+            or not _could_write(path, flags)
+            or not _is_text(path)
+        )
+
+    def open(self, call: Call, write: Write) -> None:
+        """Open the one file that was allowed, and hand it over."""
+        try:
+            umask = _umask_of(call.pid)
+            self.listener.check(call)
+            descriptor = _opened(write, write.mode & ~umask)
+        except Gone:
+            return
+        except OSError as error:
+            self.listener.refuse(call, error.errno or errno.EACCES)
+            return
+        try:
+            on_exec = bool(write.flags & os.O_CLOEXEC)
+            self.listener.hand_over(call, descriptor, close_on_exec=on_exec)
+        finally:
+            os.close(descriptor)
+
+
+def _opened(write: Write, mode: int) -> int:
+    """By its real name, so that no link put there since leads elsewhere. Raises OSError."""
+    flags = write.flags | os.O_CLOEXEC | os.O_NONBLOCK
+    descriptor = open_exactly(os.fsencode(write.path), flags, mode)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise PermissionError(errno.EACCES, "not a file")
+    if not write.flags & os.O_NONBLOCK:
+        os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def _is_text(path: str) -> bool:
+    """Whether it can be shown and stored: a name may be any bytes."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _could_write(path: str, flags: int) -> bool:
+    """Whether we could, if there were no fence: a file, or a new one where the flags make it."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return bool(flags & os.O_CREAT) and os.access(os.path.dirname(path), os.W_OK | os.X_OK)
+    both = os.O_CREAT | os.O_EXCL
+    return stat.S_ISREG(found.st_mode) and flags & both != both and os.access(path, os.W_OK)
+
+
+def _could_run(pid: int, path: str) -> bool:
+    """Whether there is such a program. What only the kernel can tell may be one."""
+    if not path.startswith("/") or path.startswith(("/proc/", "/dev/fd/", "/memfd:")):
+        return True
+    try:
+        found = os.stat(f"/proc/{pid}/root{path}")
+    except OSError as error:
+        return error.errno not in (errno.ENOENT, errno.ENOTDIR)
+    return stat.S_ISREG(found.st_mode) and bool(found.st_mode & 0o111)
+
+
+def _mounts_of(pid: int) -> int:
+    try:
+        return os.stat(f"/proc/{pid}/ns/mnt").st_ino
+    except OSError:
+        return -1
+
+
+def _root_of(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/root")
+    except OSError:
+        return ""
+
+
+def _umask_of(pid: int) -> int:
+    with open(f"/proc/{pid}/status", "rb") as status:
+        for line in status:
+            if line.startswith(b"Umask:"):
+                return int(line.split()[1], 8)
+    return 0o077
+
+
+def _parent(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _pidfd(pid: int) -> int:
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return -1
+
+
+def _status(process: int, pid: int) -> ExitStatus | None:
+    """How a process ended, as far as that is to be known: its parent may have asked already."""
+    code = _reaped_code(process)
+    code = _zombie_code(pid) if code is None else code
+    return None if code is None else ExitStatus.of(os.waitstatus_to_exitcode(code))
+
+
+def _reaped_code(process: int) -> int | None:
+    """Since Linux 6.15 the descriptor knows."""
+    info = bytearray(struct.pack("Q", _EXIT_INFO).ljust(64, b"\0"))
+    try:
+        fcntl.ioctl(process, _PIDFD_INFO, info)
+    except OSError:
+        return None
+    told = int.from_bytes(info[:8], "little") & _EXIT_INFO
+    return int.from_bytes(info[_EXIT_AT : _EXIT_AT + 4], "little") if told else None
+
+
+def _zombie_code(pid: int) -> int | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return int(fields[49]) if fields[:1] == [b"Z"] and len(fields) > 49 else None
+
+
+def _close(descriptor: int) -> None:
+    if descriptor >= 0:
+        with suppress(OSError):
+            os.close(descriptor)

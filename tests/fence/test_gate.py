@@ -1,0 +1,369 @@
+"""What runs inside a fence is seen, stopped by rules about its words, and asked about."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from dragoman.fence.plan import FencePlan
+from dragoman.host.fence.fence import Fence
+from dragoman.host.fence.fence_terms import FenceMode
+from dragoman.host.fence.floor import FenceWay, floor_for
+from dragoman.host.fence.overseer import Overseer
+from dragoman.host.permissions.consent import Consent
+from dragoman.host.permissions.questions import PermissionRequest
+from dragoman.host.rules.policy import Policy, Rule
+from dragoman.host.workspace.roots import Workspace
+from dragoman.process.child import ExitStatus
+from dragoman.process.spawn import spawn
+from dragoman.session import events as e
+from dragoman.session.facts import ProgramRun
+from dragoman.session.reduce import reduce
+from dragoman.session.state import SessionState
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a fence needs Linux")
+
+NO_PUSH = Rule(effect="deny", operation="execute", argv_prefix=("git", "push"), source="no-push")
+WAYS: list[FenceWay] = ["namespaces", "landlock"]
+
+
+class People:
+    """Answers questions as it is told to; a `gate` that is not set keeps them waiting."""
+
+    def __init__(self, answer: str | None) -> None:
+        self.answer = answer
+        self.asked: list[PermissionRequest] = []
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.was_asked = asyncio.Event()
+
+    async def request_permission(self, request: PermissionRequest) -> str | None:
+        self.asked.append(request)
+        self.was_asked.set()
+        await self.may_answer.wait()
+        return self.answer
+
+
+class Inside:
+    """A session in a fence, without an agent."""
+
+    def __init__(self, place: Path, mode: FenceMode, people: People, policy: Policy) -> None:
+        self.place = place
+        self.workspace = place / "ws"
+        self.people = people
+        self.policy = policy
+        self.state = SessionState()
+        self.events: list[e.Event] = []
+        self.fence = Fence(mode, [str(self.workspace)], floor_for)
+        self.fence.policy = policy
+        self.overseer: Overseer | None = None
+        self.settled = asyncio.Event()
+
+    async def open(self, way: FenceWay) -> FencePlan:
+        assert await self.fence.open("test") is not None
+        if self.fence.no_gate:
+            pytest.skip(f"no gate here: {self.fence.no_gate}")
+        if way == "namespaces" != self.fence.way:
+            pytest.skip("no namespaces here")
+        self.fence.way = way
+        assert self.fence.gate is not None
+        workspace = Workspace("s", str(self.workspace))
+        consent = Consent(
+            workspace,
+            agent="test",
+            policy=self.policy,
+            permissions=self.people,
+            elicitation=None,
+            state=self.state,
+            record=self.record,
+        )
+        self.overseer = Overseer(
+            workspace, agent="test", policy=self.policy, record=self.record, consent=consent
+        )
+        self.fence.gate.attach(self.overseer)
+        plan = self.fence.plan
+        assert plan is not None
+        return plan
+
+    def record(self, event: e.Event) -> None:
+        self.events.append(event)
+        if isinstance(event, e.PermissionSettled):
+            self.settled.set()
+        reduce(self.state, event)
+
+    async def run(self, line: str, way: FenceWay = "namespaces") -> ExitStatus:
+        plan = await self.open(way) if self.overseer is None else self.fence.plan
+        assert plan is not None
+        nothing = os.open(os.devnull, os.O_RDWR)
+        try:
+            process = await spawn(
+                ["/bin/sh", "-c", line],
+                env=self.fence.environment(os.environ),
+                cwd=str(self.workspace),
+                stdin=nothing,
+                stdout=nothing,
+                stderr=nothing,
+                fence=plan,
+            )
+            try:
+                return await process.wait()
+            finally:
+                await process.stop(exit_within=0, term_within=0)
+        finally:
+            os.close(nothing)
+
+    @property
+    def programs(self) -> list[ProgramRun]:
+        assert self.overseer is not None
+        self.overseer.log.flush()
+        return self.state.programs
+
+    def of(self, *argv: str) -> list[ProgramRun]:
+        return [program for program in self.programs if program.argv == list(argv)]
+
+    @property
+    def refusals(self) -> list[list[str] | None]:
+        assert self.overseer is not None
+        self.overseer.log.flush()
+        decided = [event for event in self.events if isinstance(event, e.AccessDecided)]
+        return [event.argv for event in decided if event.decision.effect == "deny"]
+
+
+Maker = Callable[..., Inside]
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Generator[Maker]:
+    """Makes a session in a folder outside `/tmp`, which is private inside a fence."""
+    parent = next(
+        place for place in ("/srv", "/opt", str(Path.home())) if os.access(place, os.W_OK)
+    )
+    place = Path(tempfile.mkdtemp(prefix="df-", dir=parent)).resolve()
+    (place / "ws").mkdir()
+    monkeypatch.setenv("DRAGOMAN_HOME", str(place / "data"))
+
+    def inside(
+        mode: FenceMode = "on", answer: str | None = None, rules: tuple[Rule, ...] = ()
+    ) -> Inside:
+        return Inside(place, mode, People(answer), Policy(rules))
+
+    try:
+        yield inside
+    finally:
+        shutil.rmtree(place)
+
+
+# ── what ran ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_every_program_is_told_with_its_words_folder_end_and_parents(
+    make: Maker, way: FenceWay
+) -> None:
+    session = make()
+    (session.workspace / "inner").mkdir()
+    line = "cd inner; sh -c 'expr 1 + 1; true'; expr 2 - 2; exit 3"
+    assert await session.run(line, way) == ExitStatus(3, None)
+    (first,) = session.of("expr", "1", "+", "1")
+    assert first.parents == ["sh", "sh"]
+    assert first.cwd == str(session.workspace / "inner")
+    assert first.exit_code == 0
+    (second,) = session.of("expr", "2", "-", "2")
+    assert (second.parents, second.exit_code) == (["sh"], 1)
+    (outer,) = session.of("/bin/sh", "-c", line)
+    assert (outer.parents, outer.cwd, outer.exit_code) == ([], str(session.workspace), 3)
+
+
+async def test_what_runs_in_a_row_is_counted_and_what_is_too_much_is_left_out(make: Maker) -> None:
+    session = make()
+    await session.run(
+        "for i in 1 2 3 4; do expr 1 + 1; done; for i in $(seq 150); do expr $i; done"
+    )
+    (alike,) = session.of("expr", "1", "+", "1")
+    assert alike.count == 4
+    counted = sum(program.count for program in session.programs) + session.state.programs_before
+    assert counted == 1 + 4 + 1 + 150  # the shell itself, and seq
+
+
+async def test_a_program_has_as_many_words_as_can_be_shown(make: Maker) -> None:
+    session = make()
+    await session.run(f"expr {'x' * 5000} y; expr $(seq 200)")
+    long, many = (each for each in session.programs if each.argv[0] == "expr")
+    assert len("".join(long.argv)) <= 2000
+    assert len(many.argv) <= 64
+    assert long.cut
+    assert many.cut
+
+
+async def test_what_ran_before_there_was_a_session_belongs_to_the_first(make: Maker) -> None:
+    session = make()
+    plan = await session.fence.open("test")
+    assert plan is not None
+    gate = session.fence.gate
+    if gate is None:
+        pytest.skip("no gate here")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    stdio = dict.fromkeys(("stdin", "stdout", "stderr"), nothing)
+    process = await spawn(["/bin/true"], env={}, cwd="/", fence=plan, **stdio)
+    await process.wait()
+    await process.stop(exit_within=0, term_within=0)
+    os.close(nothing)
+    await session.open("namespaces")
+    assert [program.argv for program in session.programs] == [["/bin/true"]]
+
+
+# ── rules ─────────────────────────────────────────────────────────────────────────────────────
+
+PUSHES = {
+    "plain": "git push",
+    "env": "env git push",
+    "line": "sh -c 'git push; true'",
+    "script": "./push.sh",
+    "make": "make -f push.mk",
+    "python": 'python3 -c \'import subprocess; subprocess.run(["git", "push", "-f"])\'',
+    "absolute": "/usr/bin/git push",
+    "elsewhere": "git -C / push",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("form", PUSHES)
+async def test_a_rule_stops_a_command_however_it_is_started(
+    make: Maker, form: str, way: FenceWay
+) -> None:
+    for program in ("git", "make", "python3"):
+        if program in PUSHES[form] and shutil.which(program) is None:
+            pytest.skip(f"there is no {program}")
+    session = make(rules=(NO_PUSH,))
+    mark = session.workspace / "pushed"
+    # Were it to run, it would leave a mark: a remote that is a program.
+    (session.workspace / "push.sh").write_text("#!/bin/sh\ngit push\n")
+    (session.workspace / "push.sh").chmod(0o755)
+    (session.workspace / "push.mk").write_text("all:\n\tgit push\n")
+    set_up = (
+        "git init -q . && git config remote.origin.url 'ext::sh -c touch% pushed' && "
+        "git config protocol.ext.allow always && git config push.default current && "
+        "git -c user.name=x -c user.email=x@y commit -q --allow-empty -m x"
+    )
+    await session.run(set_up, way)
+    await session.run(f"{PUSHES[form]}", way)
+    assert not mark.exists()
+    assert len(session.refusals) == 1
+    refused = [program for program in session.programs if program.refused is not None]
+    assert [program.refused.split(" denies")[0] for program in refused if program.refused] == [
+        "no-push"
+    ]
+
+
+async def test_other_commands_run_and_other_rules_do_not_count(make: Maker) -> None:
+    everything = Rule(effect="deny", operation="execute")
+    session = make(rules=(NO_PUSH, everything))
+    assert await session.run("git --version && true") == ExitStatus(0, None)
+    assert session.refusals == []
+
+
+# ── writes beyond the fence ───────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_an_allowed_write_is_of_the_one_file_that_was_asked_about(
+    make: Maker, way: FenceWay
+) -> None:
+    session = make("ask", "allow")
+    out = session.place / "out"
+    await session.run("umask 027; echo new > ../out; echo more >> ../out", way)
+    assert out.read_text() == "new\nmore\n"
+    assert out.stat().st_mode & 0o777 == 0o640
+    assert [request.paths for request in session.people.asked] == [[str(out)]] * 2
+    assert "outside the fence" in session.people.asked[0].title
+
+
+async def test_a_refused_write_fails_and_is_not_asked_about_again(make: Maker) -> None:
+    session = make("ask", "reject")
+    assert (await session.run("echo x > ../out || echo x > ../out")).code != 0
+    assert not (session.place / "out").exists()
+    assert len(session.people.asked) == 1
+
+
+async def test_without_ask_nobody_is_asked(make: Maker) -> None:
+    session = make("on", "allow")
+    assert (await session.run("echo x > ../out")).code != 0
+    assert session.people.asked == []
+
+
+async def test_always_makes_a_rule_that_counts_from_then_on(make: Maker) -> None:
+    session = make("ask", "allow_always")
+    await session.run("for i in 1 2 3; do echo $i >> ../out; done")
+    assert (session.place / "out").read_text() == "1\n2\n3\n"
+    assert len(session.people.asked) == 1
+    assert [rule.path for rule in session.policy.rules] == [str(session.place / "out")]
+
+
+async def test_no_flag_allows_a_write_outside(make: Maker) -> None:
+    session = make("ask", "reject")
+    session.policy = Policy(write=True, yolo=True)
+    await session.run("echo x > ../out")
+    assert not (session.place / "out").exists()
+    assert len(session.people.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo x > inside; mkdir -p a/b; echo x > a/b/c",
+        "echo x > /tmp/private; echo x > $TMPDIR/y; echo x > /dev/null",
+        "echo x > ../missing/out",
+        "cat ../read > copy",
+        "echo x > ../data/ours",
+    ],
+)
+async def test_what_needs_no_question_has_none(make: Maker, line: str) -> None:
+    session = make("ask", "allow")
+    (session.place / "read").write_text("read")
+    await session.run(line)
+    assert session.people.asked == []
+    assert not (session.place / "data/ours").exists()
+
+
+async def test_a_link_is_asked_about_by_where_it_leads(make: Maker) -> None:
+    session = make("ask", "allow")
+    (session.workspace / "link").symlink_to(session.place / "target")
+    await session.run("echo x > link")
+    assert [request.paths for request in session.people.asked] == [[str(session.place / "target")]]
+    assert (session.place / "target").read_text() == "x\n"
+
+
+async def test_a_question_holds_up_nobody_else(make: Maker) -> None:
+    session = make("ask", "allow")
+    session.people.may_answer.clear()
+    plan = await session.open("namespaces")
+    assert plan is not None
+    waiting = asyncio.create_task(session.run("echo x > ../out"))
+    await session.people.was_asked.wait()
+    assert await session.run("echo y > inside; expr 1 + 1; test -e inside") == ExitStatus(0, None)
+    assert not waiting.done()
+    # In the same tree as well.
+    await session.run("echo x > ../out & echo z > beside; kill -9 $!; wait")
+    assert (session.workspace / "beside").read_text() == "z\n"
+    session.people.may_answer.set()
+    await waiting
+    assert (session.place / "out").read_text() == "x\n"
+
+
+async def test_a_question_of_one_that_has_ended_is_withdrawn(make: Maker) -> None:
+    session = make("ask", "allow")
+    session.people.may_answer.clear()
+    running = asyncio.create_task(session.run("echo x > ../out & sleep 100"))
+    await session.people.was_asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await session.settled.wait()
+    assert not (session.place / "out").exists()
