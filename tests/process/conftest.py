@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from process import running
 
+from dragoman.fence.listener import let_all_through
 from dragoman.fence.plan import FencePlan
 from dragoman.host.fence.kernel_support import support
 from dragoman.process import zygote_client
@@ -52,5 +53,10 @@ def plan_for(folder: Path) -> FencePlan | None:
     kept = {os.fsencode(Path(path).resolve()) for path in (sys.prefix, Path(__file__).parents[2])}
     place = os.fsencode(folder.resolve())
     return FencePlan(
-        "namespaces", temporary=place, writable=(place,), kept=tuple(sorted(kept - {place}))
+        "namespaces",
+        temporary=place,
+        writable=(place,),
+        kept=tuple(sorted(kept - {place})),
+        gate="write",
+        take=let_all_through,
     )

@@ -134,12 +134,6 @@ def socketpair() -> tuple[socket.socket, socket.socket]:
     return ours, theirs
 
 
-def guard(descriptor: int) -> int:
-    """Have a fork of this process not hold it."""
-    _guarded.add(descriptor)
-    return descriptor
-
-
 def close(descriptor: int) -> None:
     _guarded.discard(descriptor)
     os.close(descriptor)

@@ -507,7 +507,7 @@ class WorkspaceSnapshot(Recorded, tag="workspace_snapshot"):
 
 class ProgramsRan(Recorded, tag="programs_ran"):
     """What really ran inside the fence since the last such event. `ended` is about programs of
-    earlier ones; `left_out` counts starts that were too many to be told."""
+    earlier ones; `left_out` counts starts that were too many to record."""
 
     programs: list[ProgramRun] = []
     ended: list[ProgramEnd] = []

@@ -330,7 +330,7 @@ class ProgramRun(Fact):
 
 
 class ProgramEnd(Fact):
-    """How a program ended that was told of before."""
+    """How a program ended that an earlier event has."""
 
     id: str
     exit_code: int | None = None

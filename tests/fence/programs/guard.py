@@ -200,8 +200,9 @@ async def fenced(command: list[str]) -> None:
     network: NetworkTerms = "none" if KIND == "none" else "all"
     if KIND == "listed":
         network = (f"127.0.0.1:{os.environ['SERVERS'].split()[2]}", "listed.example")
-    fence = Fence("require", [str(P / "ws"), str(P / "worktree")], floor, network)
+    fence = Fence("ask", [str(P / "ws"), str(P / "worktree")], floor, network)
     plan = await fence.open(command[0])
+    assert plan is not None
     nothing = os.open(os.devnull, os.O_RDONLY)
     process = await spawn(
         command,

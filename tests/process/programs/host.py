@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+from dragoman.fence.listener import let_all_through
 from dragoman.fence.plan import FencePlan
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 
@@ -50,7 +51,14 @@ def _plan() -> FencePlan:
     place = os.fsencode(os.path.realpath(FOLDER))
     sources = (sys.prefix, Path(__file__).parents[3])
     kept = tuple(sorted({os.fsencode(os.path.realpath(path)) for path in sources}))
-    return FencePlan("namespaces", temporary=place, writable=(place,), kept=kept)
+    return FencePlan(
+        "namespaces",
+        temporary=place,
+        writable=(place,),
+        kept=kept,
+        gate="write",
+        take=let_all_through,
+    )
 
 
 def argv(shape: str) -> list[str]:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from typing import NamedTuple
 
 from dragoman.errors import StartError
-from dragoman.fence.listener import Listener
+from dragoman.fence.listener import let_all_through
 from dragoman.fence.plan import FencePlan
 from dragoman.host.fence.floor import FenceWay
 from dragoman.process.spawn import spawn
@@ -47,7 +46,7 @@ async def _tried(temporary: str) -> Support:
         no_gate = ""
         try:
             try:
-                await _build(FencePlan(way, temporary=place, gate="exec", take=_let_all_through))
+                await _build(FencePlan(way, temporary=place, gate="exec", take=let_all_through))
             except StartError as error:
                 no_gate = error.reason
                 await _build(FencePlan(way, temporary=place))
@@ -56,18 +55,6 @@ async def _tried(temporary: str) -> Support:
         else:
             return Support(way, "; ".join(reasons), no_gate)
     return Support(None, "; ".join(reasons))
-
-
-def _let_all_through(descriptor: int) -> None:
-    """Answer for the program of a trial, which starts no other."""
-    listener = Listener(descriptor)
-
-    def serve() -> None:
-        for call in listener.calls():
-            listener.let_through(call)
-        listener.close()
-
-    threading.Thread(target=serve, daemon=True).start()
 
 
 async def _build(plan: FencePlan) -> None:

@@ -1,7 +1,7 @@
 """What really ran inside a fence, gathered into few events of a limited size.
 
-Starts are told together, at most twice a second; the same one after another counts once. A program
-that ends before it is told has how it ended with it, one that runs on is told again by its id.
+Starts are recorded together, at most twice a second; the same one after another is counted. How a
+program ended is recorded with its start, or later by its id.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The kernel has each start of a program wait for us, and with `ask` also each file that is opened for
 writing. A thread for each tree of programs reads what they want; rules and people are asked on the
-event loop, while the thread goes on. The gate is no boundary, the fence is: what is let through
+event loop, while the thread continues. The gate is not a boundary, the fence is: what is let through
 here still meets it, and a program can change its words after they were read.
 """
 
@@ -176,7 +176,7 @@ class TreeGate:
             self._loop.remove_reader(process)
 
     def wanted(self, door: _Doorkeeper, call: Call, write: Write, process: int) -> None:
-        """A write beyond the fence: ask, and let everything else go on."""
+        """A write beyond the fence: ask, and hold up nothing else."""
         soon = self._refused.get(write.path, 0.0) > time.monotonic()
         if soon or len(self._asking) >= MOST_ASKED:
             door.listener.refuse(call)
@@ -235,7 +235,7 @@ class Surface:
         self._real: set[str] = set()
 
     def bears(self, path: str) -> bool:
-        """Whether the fence lets it be written, by a name that is no link."""
+        """Whether the fence lets it be written, by a name that is not a link."""
         if f"{path}/".startswith(self._free):
             return True
         within = f"{path}/"
@@ -244,7 +244,7 @@ class Surface:
         return self._is_real(os.path.dirname(path)) and not os.path.islink(path)
 
     def hides(self, path: str) -> bool:
-        """Whether it is covered: never for an agent, whoever allows it."""
+        """Whether it is covered: an agent never gets it, whatever the rules allow."""
         return f"{path}/".startswith(self._covered)
 
     def _is_real(self, folder: str) -> bool:
@@ -296,7 +296,7 @@ class _Doorkeeper(threading.Thread):
             self._open(call)
 
     def note(self, pid: int, start: ProgramStart) -> None:
-        """A process is this program from now on. From the loop, before it goes on."""
+        """A process is this program from now on. From the loop, before it continues."""
         if len(self._names) >= MOST_KNOWN:
             self._names.clear()
         self._names[pid] = (*start.parents, os.path.basename(start.argv[0]))[-MOST_PARENTS:]

@@ -71,10 +71,12 @@ class _Kernel:
         terms = settings.fence_of(agent)
         self._floor = agent_floor(terms, workspace.roots, name, command)
         self._network = terms.network
+        self._workspace = workspace
+        self._policy = policy_of(options, StoredRules())
 
     def line(self, explained: Explained) -> str:
         if explained.access.operation not in _HELD:
-            return "  kernel: a fence holds what it reads, writes and reaches, not that it runs"
+            return "  kernel: a fence holds what it reads, writes, runs and reaches, not this"
         refusal = self._refusal(explained)
         met = "let through" if refusal is None else f"refused, {reveal(refusal)}"
         return f"  kernel: if the agent does this itself in a fence: {met}"
@@ -87,11 +89,19 @@ class _Kernel:
         access = explained.access
         if access.operation == "fetch":
             return self._out_of_reach(explained)
+        if access.operation == "execute":
+            return self._stopped(access)
         if access.operation not in _HELD:
             return None
         write = access.operation == "write"
         found = (self._floor.refusal(path, write=write) for path in access.paths)
         return next(filter(None, found), None)
+
+    def _stopped(self, access: Access) -> str | None:
+        """Which rule stops the program; a line is more than one, and each is judged alone."""
+        fenced = msgspec.structs.replace(access, fenced=True)
+        decision = self._policy.forbids(fenced, self._workspace)
+        return None if decision is None else decision.reason
 
     def _out_of_reach(self, explained: Explained) -> str | None:
         if isinstance(self._network, str):
@@ -111,7 +121,7 @@ class _Kernel:
         return None
 
 
-_HELD = ("read", "write", "fetch")
+_HELD = ("read", "write", "execute", "fetch")
 _SECURE_PORT = 443
 
 

@@ -87,7 +87,7 @@ async def _print_lines(store: Store, record: SessionRecord, lines: Lines, *, as_
 
 
 def _programs() -> Lines:
-    """What really ran. How a long one ended is told later, on a line of its own."""
+    """What really ran. How a long one ended comes later, on a line of its own."""
     known: dict[str, str] = {}
     shown: list[tuple[str, object]] = []
     while True:
