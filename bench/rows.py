@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.fence_rows import fence
 from bench.measure import Column, Figures, Samples, interleave, one_core, run
 from bench.page_rows import page
 from bench.postgres_rows import postgres, postgres_growth
@@ -381,6 +382,7 @@ MEASUREMENTS = (
     frames,
     terminal,
     websocket,
+    fence,
     store,
     store_growth,
     open_100k,

@@ -58,5 +58,5 @@ def plan_for(folder: Path) -> FencePlan | None:
         writable=(place,),
         kept=tuple(sorted(kept - {place})),
         gate="write",
-        take=let_all_through,
+        listen=let_all_through,
     )

@@ -30,7 +30,7 @@ class FencePlan:
         network: tuple[int, ...] = (),
         offline: bool = False,
         gate: str = "",
-        take: Callable[[int], None] | None = None,
+        listen: Callable[[int], None] | None = None,
     ) -> None:
         self.way = way
         """`namespaces` or `landlock`."""
@@ -53,17 +53,18 @@ class FencePlan:
         self.gate = gate
         """What the kernel asks the host about: `exec`, `write` for that and opening files for
         writing, or nothing."""
-        self._take = take
+        self.listen = listen
+        """Takes the descriptor on which the kernel asks; stays in the host."""
 
     def take(self, listener: int) -> None:
         """For the host: the kernel asks here, as soon as the program is about to start."""
-        if self._take is None:
+        if self.listen is None:
             os.close(listener)  # what is asked about fails then
         else:
-            self._take(listener)
+            self.listen(listener)
 
     def packed(self) -> Packed:
-        return tuple(each for each in vars(self).items() if each[0] != "_take")
+        return tuple(each for each in vars(self).items() if each[0] != "listen")
 
     @classmethod
     def unpacked(cls, packed: Packed) -> FencePlan:

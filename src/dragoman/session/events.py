@@ -110,9 +110,7 @@ class TurnCancelling(Recorded, tag="turn_cancelling"):
 
 class TurnEnded(Recorded, tag="turn_ended"):
     """The end of a turn, exactly once: the agent's stop reason, or the error that cut it short.
-
-    `interrupted` says that it was cut short by the end of its process, or by a fork.
-    """
+    `interrupted` says that it was cut short by the end of its process, or by a fork."""
 
     turn_id: str
     stop_reason: str | None = None

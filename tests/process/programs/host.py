@@ -57,7 +57,7 @@ def _plan() -> FencePlan:
         writable=(place,),
         kept=kept,
         gate="write",
-        take=let_all_through,
+        listen=let_all_through,
     )
 
 

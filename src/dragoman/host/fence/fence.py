@@ -70,9 +70,10 @@ class Fence:
     def plan(self) -> FencePlan | None:
         if self.floor is None or self.way is None:
             return None
-        gate = self.gate
-        asks = "write" if self.mode == "ask" else "exec"
-        plan = self.floor.plan(self.way, *(() if gate is None else (asks, gate.take)))
+        plan = self.floor.plan(self.way)
+        if self.gate is not None:
+            plan.gate = "write" if self.mode == "ask" else "exec"
+            plan.listen = self.gate.take
         plan.network = self.network.spaces
         plan.offline = self.network.terms == "none"
         return plan

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -75,9 +75,7 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
     def paths(self, mode: PlaceMode) -> list[str]:
         return [place.path for place in self.places if place.mode == mode]
 
-    def plan(
-        self, way: FenceWay, gate: str = "", take: Callable[[int], None] | None = None
-    ) -> FencePlan:
+    def plan(self, way: FenceWay) -> FencePlan:
         """In the kernel's terms. Raises ValueError before there is a temporary folder."""
         if not self.temporary:
             raise ValueError("a plan needs a temporary folder")
@@ -91,8 +89,6 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
             pinned=_encoded(_parents(held, writable)),
             covered=_encoded(_outermost(self.paths("covered"), writable)),
             kept=_encoded(self.paths("read")),
-            gate=gate,
-            take=take,
         )
 
     def refusal(self, path: str, *, write: bool) -> str | None:

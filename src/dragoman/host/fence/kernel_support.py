@@ -46,7 +46,7 @@ async def _tried(temporary: str) -> Support:
         no_gate = ""
         try:
             try:
-                await _build(FencePlan(way, temporary=place, gate="exec", take=let_all_through))
+                await _build(FencePlan(way, temporary=place, gate="exec", listen=let_all_through))
             except StartError as error:
                 no_gate = error.reason
                 await _build(FencePlan(way, temporary=place))

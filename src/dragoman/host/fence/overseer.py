@@ -69,7 +69,7 @@ class Overseer:
             fenced=True,
         )
         try:
-            await self._consent.permit(access, f"Write {path}, outside the fence")
+            await self._consent.permit(access, f"Write {path} (outside the fence)")
         except RemoteError:
             return False
         return True

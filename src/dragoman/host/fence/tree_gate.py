@@ -2,8 +2,8 @@
 
 The kernel has each start of a program wait for us, and with `ask` also each file that is opened for
 writing. A thread for each tree of programs reads what they want; rules and people are asked on the
-event loop, while the thread continues. The gate is not a boundary, the fence is: what is let through
-here still meets it, and a program can change its words after they were read.
+event loop, while the thread continues. The gate is not a boundary, the fence is: what passes
+here still meets the fence, and a program can change its words after they were read.
 """
 
 from __future__ import annotations
@@ -322,9 +322,10 @@ class _Doorkeeper(threading.Thread):
             self.listener.refuse(call)
 
     def _parents(self, pid: int) -> tuple[str, ...]:
-        """The names of the programs above a process; forks of one that started no other are it."""
+        """The names of the programs above a process. A fork that started no other program is the
+        same one, and one that a process starts in its own place has the same above it."""
         if pid in self._names:
-            return self._names[pid]
+            return self._names[pid][:-1]
         for _ in range(MOST_PARENTS):
             pid = _parent(pid)
             if pid in self._names:

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import shlex
 import sys
-from collections.abc import Generator
+from collections.abc import AsyncGenerator
 
 import msgspec
 
@@ -18,7 +18,7 @@ from dragoman.cli.run.playback import Playback
 from dragoman.hub.stored.stored_sessions import stored_state, whole_thread
 from dragoman.safe_text import reveal
 from dragoman.session import events as e
-from dragoman.session.facts import ProgramEnd, ProgramRun
+from dragoman.session.facts import ProgramRun
 from dragoman.store.base import Store, event_pages
 from dragoman.store.records import SessionRecord, decode_events
 
@@ -32,9 +32,10 @@ def run(options: argparse.Namespace) -> int:
 
 async def _show(options: argparse.Namespace) -> None:
     async with opened_session(options) as (hub, record):
-        if options.programs or options.refused:
-            lines = _programs if options.programs else _refusals
-            await _print_lines(hub.store, record, lines(), as_json=options.json)
+        if options.programs:
+            await _print_programs(hub.store, record, as_json=options.json)
+        elif options.refused:
+            await _print_refusals(hub.store, record, as_json=options.json)
         elif options.json:
             await _print_state(hub.store, record)
         else:
@@ -70,80 +71,70 @@ async def _play(store: Store, record: SessionRecord, *, full: bool) -> None:
         stage.close()
 
 
-Lines = Generator[list[tuple[str, object]], e.Event, None]
-"""Takes events, gives what to print of each: a line, and the same as JSON."""
-
-
-async def _print_lines(store: Store, record: SessionRecord, lines: Lines, *, as_json: bool) -> None:
-    found: list[tuple[str, object]] = []
-    next(lines)
-    async for events in event_pages(store, record.id):
-        for event in decode_events(events):
-            found += lines.send(event)
-    if as_json:
-        print_json([msgspec.to_builtins(each) for _, each in found])
-    else:
-        print("\n".join(line for line, _ in found) or "nothing")
-
-
-def _programs() -> Lines:
-    """What really ran. How a long one ended comes later, on a line of its own."""
-    known: dict[str, str] = {}
-    shown: list[tuple[str, object]] = []
-    while True:
-        event = yield shown
-        shown = []
+async def _print_programs(store: Store, record: SessionRecord, *, as_json: bool) -> None:
+    programs: dict[str, ProgramRun] = {}
+    left_out = 0
+    async for event in _events(store, record):
         if isinstance(event, e.ProgramsRan):
+            programs |= {program.id: program for program in event.programs}
+            left_out += event.left_out
             for end in event.ended:
-                words = known.pop(end.id, None)
-                if words is not None:
-                    shown.append((f"  ended {_ending(end)}: {words}", end))
-            for program in event.programs:
-                known[program.id] = _words(program)
-                shown.append((_line(program), program))
-            if event.left_out:
-                shown.append((f"… and {event.left_out} more", {"leftOut": event.left_out}))
+                if (program := programs.get(end.id)) is not None:
+                    program.exit_code, program.signal = end.exit_code, end.signal
+    if as_json:
+        print_json({"programs": msgspec.to_builtins(list(programs.values())), "leftOut": left_out})
+        return
+    for program in programs.values():
+        print(_program(program))
+    if left_out or not programs:
+        print(f"… and {left_out} more" if left_out else "no programs are on record")
 
 
-def _line(program: ProgramRun) -> str:
+def _program(program: ProgramRun) -> str:
     above = "".join(f"{reveal(name)} › " for name in program.parents)
+    words = reveal(shlex.join(program.argv)) + (" …" if program.cut else "")
     often = f" ×{program.count}" if program.count > 1 else ""
-    end = f"refused: {reveal(program.refused)}" if program.refused else _ending(program)
-    return f"{above}{_words(program)}{often}  ({end})  in {reveal(program.cwd)}"
+    return f"{above}{words}{often}  ({_ending(program)})  in {reveal(program.cwd)}"
 
 
-def _words(program: ProgramRun) -> str:
-    return reveal(shlex.join(program.argv)) + (" …" if program.cut else "")
-
-
-def _ending(program: ProgramRun | ProgramEnd) -> str:
+def _ending(program: ProgramRun) -> str:
+    if program.refused is not None:
+        return f"refused: {reveal(program.refused)}"
     if program.signal is not None:
         return program.signal
-    return "exit code unknown" if program.exit_code is None else f"exit {program.exit_code}"
+    return "started" if program.exit_code is None else f"exit {program.exit_code}"
 
 
-def _refusals() -> Lines:
-    asked: dict[str, e.PermissionRequested] = {}
-    shown: list[tuple[str, object]] = []
-    while True:
-        event = yield shown
-        shown = []
+async def _print_refusals(store: Store, record: SessionRecord, *, as_json: bool) -> None:
+    asked: dict[str, str] = {}
+    found: list[tuple[str, str, e.Event]] = []
+    async for event in _events(store, record):
         match event:
             case e.PermissionRequested():
-                asked[event.request_id] = event
-            case e.PermissionSettled(decision=decision):
-                request = asked.pop(event.request_id, None)
-                if request is not None and decision.effect in ("deny", "cancelled"):
-                    shown.append((_refusal(request.title, decision.reason), event))
-            case e.AccessDecided(decision=decision) if decision.effect in ("deny", "cancelled"):
-                what = event.title or shlex.join(event.argv or event.paths)
-                shown.append((_refusal(f"{event.operation} {what}", decision.reason), event))
+                asked[event.request_id] = event.title
+            case e.PermissionSettled(decision=decision) if decision.effect in _NO:
+                found.append((asked.get(event.request_id, "?"), decision.reason, event))
+            case e.AccessDecided(decision=decision) if decision.effect in _NO:
+                what = event.title or f"{event.operation} {shlex.join(event.argv or event.paths)}"
+                found.append((what, decision.reason, event))
             case _:
                 pass
+    if as_json:
+        print_json([msgspec.to_builtins(event) for _, _, event in found])
+        return
+    for what, reason, _ in found:
+        print(f"{reveal(what)}: {reveal(reason)}")
+    if not found:
+        print("nothing was refused")
 
 
-def _refusal(what: str, reason: str) -> str:
-    return f"{reveal(what)}: {reveal(reason)}"
+_NO = ("deny", "cancelled")
+
+
+async def _events(store: Store, record: SessionRecord) -> AsyncGenerator[e.Event]:
+    async for page in event_pages(store, record.id):
+        for event in decode_events(page):
+            yield event
 
 
 _ACTS = {"show": _show}
