@@ -155,7 +155,11 @@ def test_an_explanation_says_what_the_kernel_would_do(fenced: Dragoman) -> None:
     kernel = json.loads(outside.out)["kernel"]
     assert kernel == {"refused": True, "reason": "it is outside the workspace"}
     command = fenced("policy", "explain", "--fenced", "--", "git", "push")
-    assert "not that it runs" in command.lines[-1]
+    assert command.lines[-1].endswith("let through")
+    words = ("policy", "add", "--deny", "--scope", "user", "--prefix", "--", "git", "push")
+    fenced(*words)
+    denied = fenced("policy", "explain", "--fenced", "--", "env", "git", "push")
+    assert "itself in a fence: refused, your rule" in denied.lines[-1]
 
 
 def test_a_remote_agent_cannot_be_fenced(dragoman: Dragoman) -> None:
@@ -166,7 +170,7 @@ def test_a_remote_agent_cannot_be_fenced(dragoman: Dragoman) -> None:
 @pytest.mark.parametrize(
     ("fence", "place", "problem"),
     [
-        ("maybe", "fence", "one of off, on, require, not 'maybe'"),
+        ("maybe", "fence", "one of off, on, ask, require, not 'maybe'"),
         ({"mod": "on"}, "fence.mod", "did you mean mode?"),
         ({"write": ["cache"]}, "fence.write[0]", "an absolute path, not 'cache'"),
         ({"write": "/tmp"}, "fence.write", "a list, not a string"),
