@@ -31,7 +31,7 @@ GROUPS = {
     ),
     "Sessions and turns": (
         "Session Turn Steer Stream PromptInput Change FolderChanges ChangedFile Hunk "
-        "FolderProblem LeftOut Reverted RootSnapshot FileSummary"
+        "FolderProblem LeftOut Reverted RootSnapshot FileSummary ProgramRun ProgramEnd"
     ),
     "Content": (
         "Content Text Image Audio Resource ResourceLink UnknownContent ToolContent ContentItem "

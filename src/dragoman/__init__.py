@@ -165,6 +165,8 @@ if TYPE_CHECKING:
         PermissionOffer,
         PermissionOption,
         PlanStep,
+        ProgramEnd,
+        ProgramRun,
         RootSnapshot,
         SubagentState,
         SystemPrompt,
@@ -290,6 +292,8 @@ __all__ = [
     "PlanStep",
     "Policy",
     "PolicyDecision",
+    "ProgramEnd",
+    "ProgramRun",
     "PromptInput",
     "PromptTooLarge",
     "ProtocolError",
@@ -434,8 +438,8 @@ _NAMES = {
     "session.events": "Event",
     "session.facts": (
         "BackgroundWork Command ConfigChoice ConfigOption ContextUsage Cost Decision FileSummary "
-        "LeftOut Mode Modes Offer PermissionOffer PermissionOption PlanStep RootSnapshot "
-        "SubagentState SystemPrompt TokenUsage TurnTerms"
+        "LeftOut Mode Modes Offer PermissionOffer PermissionOption PlanStep ProgramEnd "
+        "ProgramRun RootSnapshot SubagentState SystemPrompt TokenUsage TurnTerms"
     ),
     "session.state": (
         "AgentEntry AnyEntry CompactionEntry Entry ErrorEntry NoticeEntry PeerMessageEntry "
