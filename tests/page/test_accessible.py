@@ -43,33 +43,33 @@ async def _look_around(
         if width < 768:
             await page.get_by_role("button", name="Sessions").click()
         session = await new_session(page)
-        await _examine(page, f"an empty session, {scheme}", rules)
+        await examine(page, f"an empty session, {scheme}", rules)
         await prompt(page, "Write something down")
         await page.locator(".card.permission").wait_for()
-        await _examine(page, f"a permission, {scheme}", rules)
+        await examine(page, f"a permission, {scheme}", rules)
         await page.get_by_role("button", name="Allow more").click()
-        await _examine(page, f"more to allow, {scheme}", rules)
+        await examine(page, f"more to allow, {scheme}", rules)
         await page.get_by_role("button", name="Back").click()
         await answer(page, "Allow")
         await answer(page, "Allow once")
         await finished(page)
-        await _examine(page, f"a session, {scheme}", rules)
+        await examine(page, f"a session, {scheme}", rules)
         if width >= 1200:
             for tab in ("Changes", "Terminals", "Raw", "Info"):
                 await page.get_by_role("tab", name=tab).click()
                 await settled(page)
-                await _examine(page, f"{tab}, {scheme}", rules)
+                await examine(page, f"{tab}, {scheme}", rules)
         for screen in _SCREENS:
             await page.evaluate(f"location.hash = '#/{screen}'")
             await settled(page)
-            await _examine(page, f"{screen or 'start'}, {scheme}", rules)
+            await examine(page, f"{screen or 'start'}, {scheme}", rules)
         await page.evaluate(f"location.hash = '#/s/{session}/replay'")
         await page.locator(".replaybar").wait_for()
-        await _examine(page, f"replay, {scheme}", rules)
+        await examine(page, f"replay, {scheme}", rules)
         for key in ("Control+k", "?", "n"):
             await page.keyboard.press(key)
             await page.locator("dialog[open]").wait_for()
-            await _examine(page, f"{key}, {scheme}", rules)
+            await examine(page, f"{key}, {scheme}", rules)
             await page.keyboard.press("Escape")
             await page.locator("dialog").wait_for(state="detached")
 
@@ -82,7 +82,7 @@ async def test_no_dialog_and_no_form_has_a_serious_issue(gallery: Site) -> None:
         for screen in ("inbox", "s/chapter", "", "search/parser"):
             await page.evaluate(f"location.hash = '#/{screen}'")
             await settled(page)
-            await _examine(page, f"{screen or 'start'} of the gallery")
+            await examine(page, f"{screen or 'start'} of the gallery")
         await page.evaluate("location.hash = '#/s/fix'")
         for action in ("Import", "Fork", "Rename", "Delete", "Pane: Info", "Pane: Changes"):
             await page.keyboard.press("Control+k")
@@ -90,7 +90,7 @@ async def test_no_dialog_and_no_form_has_a_serious_issue(gallery: Site) -> None:
             await page.keyboard.press("Enter")
             await page.locator(".palette").wait_for(state="detached")
             await settled(page)
-            await _examine(page, action)
+            await examine(page, action)
             await page.keyboard.press("Escape")
             await page.locator("dialog").wait_for(state="detached")
 
@@ -111,7 +111,7 @@ async def test_what_moves_and_what_is_read_out_is_little(gallery: Site) -> None:
         )
 
 
-async def _examine(page: Page, where: str, rules: tuple[str, ...] = ()) -> None:
+async def examine(page: Page, where: str, rules: tuple[str, ...] = ()) -> None:
     """By these rules of axe, or by all."""
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:

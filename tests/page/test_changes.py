@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
-from page.browsing import answer, browsed, finished, new_session, nobody_after, person, prompt, ran
+from page.browsing import answer, browsed, finished, new_session, person, prompt, ran
 from page.site import prepared, scripted, served
-from playwright.async_api import Dialog, Page, expect
+from playwright.async_api import Page, expect
 
 from dragoman.hub.cluster.owner import this_process
 from dragoman.session import events as e
@@ -26,13 +25,18 @@ async def _wrote(page: Page, *names: str) -> None:
     await finished(page)
 
 
+async def _put_all_back(page: Page, words: str) -> None:
+    await page.get_by_role("button", name=words).click()
+    sure = page.get_by_role("group", name="Put back everything?")
+    await sure.get_by_role("button", name="Put back").click()
+
+
 async def test_a_file_and_a_turn_are_put_back_for_themselves(tmp_path: Path) -> None:
     async with (
         served(tmp_path, *scripted(tmp_path, "writes")) as site,
         browsed() as browser,
         person(browser, site) as page,
     ):
-        nobody_after(page).on("dialog", lambda dialog: dialog.accept())
         await new_session(page)
         await _wrote(page, "one.txt", "two.txt")
         await _wrote(page, "three.txt")
@@ -41,13 +45,13 @@ async def test_a_file_and_a_turn_are_put_back_for_themselves(tmp_path: Path) -> 
         await expect(pane).to_contain_text("3 files changed")
         tab = page.locator("#tab-changes")
         await expect(tab).to_have_text("Changes 3")
-        await pane.get_by_role("region", name="two.txt").get_by_text("Revert file").click()
+        await pane.get_by_role("region", name="two.txt").get_by_text("Put back file").click()
         await expect(pane).to_contain_text("2 files changed")
         await expect(tab).to_have_text("Changes 2")
         assert not (site.workspace / "two.txt").exists()
         await pane.get_by_label("Changed in").select_option(label="three.txt")
         await expect(pane).to_contain_text("1 file changed")
-        await pane.get_by_role("button", name="Revert turn").click()
+        await _put_all_back(page, "Put back turn")
         await expect(pane).to_contain_text("No changes in this turn")
         assert not (site.workspace / "three.txt").exists()
         assert (site.workspace / "one.txt").exists()
@@ -75,34 +79,33 @@ async def test_the_tab_counts_what_was_changed_and_nothing_else(tmp_path: Path) 
         await expect(tab).to_have_text("Changes 1")
 
 
-async def test_what_someone_else_changed_is_put_back_only_when_one_insists(tmp_path: Path) -> None:
-    asked: list[str] = []
-    refused = asyncio.Event()
-
-    async def decide(dialog: Dialog) -> None:
-        asked.append(dialog.message)
-        await (dialog.accept() if len(asked) != 2 else dialog.dismiss())
-        if len(asked) == 2:
-            refused.set()
-
+async def test_what_someone_else_changed_is_chosen_file_by_file(tmp_path: Path) -> None:
     async with (
         served(tmp_path, *scripted(tmp_path, "writes")) as site,
         browsed() as browser,
         person(browser, site, refused=409) as page,
     ):
-        nobody_after(page).on("dialog", decide)
         await new_session(page)
-        await _wrote(page, "one.txt")
-        (site.workspace / "one.txt").write_text("by hand\n")
+        await _wrote(page, "one.txt", "two.txt", "three.txt")
+        for name in ("one.txt", "two.txt"):
+            (site.workspace / name).write_text("by hand\n")
         await page.get_by_role("tab", name="Changes").click()
-        revert = page.get_by_role("button", name="Revert all")
-        await revert.click()
-        await asyncio.wait_for(refused.wait(), 60)
-        assert "anyway" in asked[1]
-        assert (site.workspace / "one.txt").read_text() == "by hand\n"
-        await revert.click()
-        await expect(page.locator(".toast")).to_have_text("1 file reverted.")
-    assert not (site.workspace / "one.txt").exists()
+        await _put_all_back(page, "Put back all")
+        dialog = page.get_by_role("dialog", name="Changed since")
+        await expect(dialog).to_contain_text("Nothing was put back yet")
+        assert (site.workspace / "three.txt").exists()
+        carry_on = dialog.get_by_role("button", name="Continue")
+        await expect(carry_on).to_be_disabled()
+        kept, restored = (
+            dialog.get_by_role("group", name=f"{each}.txt") for each in ("one", "two")
+        )
+        await kept.get_by_label("Keep it as it is now").check()
+        await restored.get_by_label("Put the earlier content over it").check()
+        await carry_on.click()
+        await expect(page.locator(".toast")).to_have_text("2 files put back.")
+    assert (site.workspace / "one.txt").read_text() == "by hand\n"
+    assert not (site.workspace / "two.txt").exists()
+    assert not (site.workspace / "three.txt").exists()
 
 
 async def test_an_import_whose_conversation_another_session_has_goes_on_without_it(
@@ -157,7 +160,7 @@ async def test_an_imported_session_is_given_a_folder_and_its_claims_are_marked(
             await page.get_by_role("tab", name="Changes").click()
             pane = page.get_by_role("complementary", name="Side pane")
             await expect(pane).to_contain_text("reported by the file this session came from")
-            await expect(pane.get_by_text("Revert")).to_have_count(0)
+            await expect(pane.get_by_text("Put back")).to_have_count(0)
             await form.get_by_label("Folder").fill(str(site.workspace))
             await form.get_by_role("button", name="Use this folder").click()
             await expect(form).to_have_count(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from page.browsing import answer, browsed, finished, new_session, nobody_after, person, prompt
+from page.browsing import answer, browsed, finished, new_session, person, prompt
 from page.site import served
 from playwright.async_api import FilePayload, expect
 
@@ -92,22 +92,25 @@ async def test_the_pane_shows_plan_changes_terminals_frames_and_facts(tmp_path: 
         await expect(pane).to_contain_text(str(site.workspace))
         await page.get_by_role("tab", name="Changes").click()
         await expect(pane).to_contain_text("1 file changed")
-        line = pane.locator(".line.added")
-        await line.hover()
-        await line.get_by_label("Comment on line 1").click()
+        await pane.locator(".code.added").get_by_label("Comment on line 1").click()
         await pane.get_by_role("textbox", name="Comment on line").fill("Say it nicer")
         # A look elsewhere does not lose what was begun.
         await page.get_by_role("tab", name="Info").click()
         await page.get_by_role("tab", name="Changes").click()
-        await pane.get_by_role("button", name="Add", exact=True).click()
+        await pane.get_by_role("button", name="Add to review").click()
+        await pane.get_by_role("button", name="Edit as prompt").click()
         await expect(page.locator("#composer")).to_have_value(_COMMENT)
-        nobody_after(page).on("dialog", lambda dialog: dialog.accept())
-        await pane.get_by_role("button", name="Revert all").click()
+        await pane.get_by_role("button", name="Put back all").click()
+        sure = pane.get_by_role("group", name="Put back everything?")
+        await sure.get_by_role("button", name="Put back").click()
         await expect(pane).to_contain_text("No changes yet")
     assert not (site.workspace / "dragoman-demo.txt").exists()
 
 
-_COMMENT = "dragoman-demo.txt:1\n> You asked: Write something down\nSay it nicer"
+_COMMENT = (
+    "Please address these comments on your changes.\n\n"
+    "dragoman-demo.txt:1:\n```diff\n+You asked: Write something down\n```\nSay it nicer"
+)
 
 
 async def test_an_always_answer_leaves_a_rule_that_can_be_revoked(tmp_path: Path) -> None:

@@ -393,3 +393,47 @@ def signed_out() -> ScriptedAgent:
         auth_methods=[v1.AuthMethodAgent(id="key", name="A key")],
         answers=answers,
     )
+
+
+_APP = [f"line {number}" for number in range(1, 41)]
+
+
+async def _edits(turn: AgentTurn) -> None:
+    folder = Path(turn.cwd)
+    turn.tool_call("e", "Edit files", kind="edit", status="in_progress")
+    if turn.text.startswith("Change"):
+        lines = [*_APP]
+        lines[1:2] = ["def total(prices):", "    return sum(prices)"]
+        lines[34] = "line thirty-four"
+        (folder / "src").mkdir(exist_ok=True)
+        (folder / "src/app.py").write_text("\n".join(lines) + "\n")
+        (folder / ".envrc").write_text("export PATH=.\n")
+        (folder / "README.md").unlink()
+        (folder / "logo.bin").write_bytes(bytes(range(256)))
+    elif turn.text.startswith("Many"):
+        for number in range(2000):
+            path = folder / f"part{number % 20}/file{number}.txt"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"{number}\n")
+    elif turn.text.startswith("Wait"):
+        (folder / "late.txt").write_text("late\n")
+        turn.say("Waiting.")
+        script = "until test -e go-on; do sleep 0.05; done"
+        waiting = await asyncio.create_subprocess_exec("sh", "-c", script, cwd=folder)
+        await waiting.wait()
+    elif turn.text.startswith("Odd"):
+        sys.path.append(str(Path(__file__).parents[2]))
+        from page.payloads import payloads
+
+        for number, text in enumerate(payloads()):
+            name = text.replace("/", "∕").replace("\0", "")[:60]
+            (folder / f"{number}{name}.html").write_text(f"{text}\n<script>alert(1)</script>\n")
+    else:
+        turn.say(f"I read: {turn.text}")
+    turn.tool_call_update("e", status="completed")
+    turn.say("Done.")
+
+
+def edits() -> ScriptedAgent:
+    """Writes into the folder by itself."""
+    return ScriptedAgent(_edits)

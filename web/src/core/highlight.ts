@@ -38,8 +38,8 @@ hljs.registerAliases(['toml'], { languageName: 'ini' })
 const MAX_CHARS = 10_000
 const MAX_LINE = 1_000
 
-export function highlight(code: string, language: string): string {
-  if (code.length > MAX_CHARS || !hljs.getLanguage(language) || hasLongLine(code)) return escapeHtml(code)
+export function highlight(code: string, language: string, most = MAX_CHARS): string {
+  if (code.length > most || !hljs.getLanguage(language) || hasLongLine(code)) return escapeHtml(code)
   return hljs.highlight(code, { language, ignoreIllegals: true }).value
 }
 

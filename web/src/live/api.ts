@@ -3,7 +3,7 @@
 
 import type {
   Accepted, AddedRule, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape,
-  ListedAgent, ProjectRuleList, Question, RuleList, SignIns, SteerAnswer, Summary, Upload, Verdict,
+  ListedAgent, ProjectRuleList, Question, RevertAnswer, RewindAnswer, RuleList, SignIns, SteerAnswer, Summary, Upload, Verdict,
 } from '../core/generated/responses'
 import type { Json } from '../core/generated/content'
 import type { Event } from '../core/generated/events'
@@ -103,13 +103,23 @@ export const sessions = {
   dropQueued: (id: string, queueId: string) => call<Json>('DELETE', `${at(id)}/queue${query({ id: queueId })}`),
   changes: (id: string, turnId?: string) =>
     call<FileChanges>('GET', `${at(id)}/changes${query({ turnId })}`),
-  revert: (id: string, what: { turnId?: string; paths?: string[]; force?: boolean }) =>
-    call<{ paths: string[] }>('POST', `${at(id)}/revert`, what),
+  /** Fails with `conflict`, and does nothing, where someone changed the same since: `choices` say what to do. */
+  revert: (id: string, what: Undoing) => call<RevertAnswer>('POST', `${at(id)}/revert`, what),
+  /** To before a turn. Fails as a revert does. */
+  rewind: (id: string, what: Rewinding) => call<RewindAnswer>('POST', `${at(id)}/rewind`, what),
   frames: (id: string, after: number) =>
     call<{ frames: FrameShape[]; last: number; lost: boolean }>('GET', `${at(id)}/frames${query({ after })}`),
   files: (id: string, q: string, signal?: AbortSignal) =>
     call<{ files: FoundFile[]; complete: boolean }>('GET', `${at(id)}/files${query({ q, limit: 12 })}`, undefined, signal),
 }
+
+/** For each file that someone changed since. */
+export type Choices = Record<string, 'keep' | 'restore'>
+
+/** A turn or a restore, or all of them; some files or hunks, or all. */
+export interface Undoing { turnId?: string; paths?: string[]; hunks?: string[]; choices?: Choices }
+
+export interface Rewinding { turnId: string; files: boolean; conversation: boolean; summary: boolean; choices?: Choices }
 
 export interface RunningAgent { name: string; version: string; protocolVersion: number; capabilities: Json }
 

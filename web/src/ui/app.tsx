@@ -12,6 +12,8 @@ import { ImportSession, NewSession } from './sidebar/new_session'
 import { Palette } from './shell/palette'
 import { ErrorBoundary } from './common/error_boundary'
 import { Policies } from './screens/policies'
+import { Conflicts, Rewind } from './review/restores'
+import { ReviewScreen } from './screens/review_screen'
 import { useRoute, type Route } from './shell/route'
 import { Toasts } from './common/toasts'
 import { Search } from './screens/search'
@@ -50,6 +52,7 @@ export function App() {
 function Screen({ route }: { route: Route }) {
   switch (route.screen) {
     case 'session':
+      if (route.review) return <ReviewScreen key={route.id} id={route.id} />
       return route.replay ? <Replay key={route.id} id={route.id} /> : <SessionScreen key={route.id} id={route.id} entry={route.entry} />
     case 'inbox': return <Inbox />
     case 'agents': return <Agents />
@@ -75,6 +78,8 @@ function CurrentDialog() {
     case 'help': return <Help />
     case 'palette': return <Palette />
     case 'signin': return <SignIn agent={dialog.agent} />
+    case 'conflicts': return <Conflicts key={Object.keys(dialog.reasons).join('\n')} reasons={dialog.reasons} cwd={dialog.cwd} again={dialog.again} />
+    case 'rewind': return <Rewind session={store.open(dialog.session)} turnId={dialog.turnId} />
     case 'kill': return <Kill session={dialog.session} others={dialog.others} />
     default: break
   }

@@ -150,7 +150,7 @@ function SendButton({ how, keys, ready, send }: SendProps) {
 }
 
 /** Null when the agent does not remember the session: what to do then is asked in its place. */
-async function delivered(session: LiveSession, prompt: Prompt, how: Sending): Promise<{ delayed?: string | null } | null> {
+export async function delivered(session: LiveSession, prompt: Prompt, how: Sending): Promise<{ delayed?: string | null } | null> {
   const count = (change: 1 | -1, forgotten: string) => {
     session.sending += change
     session.forgotten = forgotten

@@ -5,7 +5,7 @@ import { store } from '../../live/store'
 import { archive } from '../sidebar/archive'
 import { download } from '../common/download'
 import type { IconName } from '../common/icons'
-import { currentRoute, go } from './route'
+import { currentRoute, go, paths } from './route'
 import { changeSettings, settings } from './settings'
 import { shell, type PaneTab } from './shell'
 import { stop } from '../composer/stop_button'
@@ -50,6 +50,7 @@ function sessionActions(): Action[] {
   return [
     { name: 'Stop the turn', icon: 'stop', key: 'Esc Esc', run: () => stop(session) },
     { name: 'Find in transcript', icon: 'search', key: 'Ctrl F', run: () => shell.set({ find: true }) },
+    { name: 'Review the changes', icon: 'read', key: 'g r', run: () => go(paths.review(id)) },
     { name: 'Fork this session', icon: 'fork', key: 'f', run: () => shell.open({ name: 'fork', session: id }) },
     { name: 'Rename this session', icon: 'edit', run: () => shell.open({ name: 'rename', session: id }) },
     ...archiving(id),

@@ -7,6 +7,7 @@ import { currentSession } from './actions'
 import { currentRoute, go, paths } from './route'
 import { settings } from './settings'
 import { shell } from './shell'
+import { focusedReview, shownReview } from '../review/review_keys'
 import { stop } from '../composer/stop_button'
 
 /** False leaves the key to the browser. */
@@ -26,19 +27,22 @@ export const SHORTCUTS: Shortcut[] = [
   { keys: 'Alt Enter', does: 'While a turn runs: say it into the turn, or queue it if Enter steers' },
   { keys: 'Esc Esc', does: 'Stop the turn', run: { 'Esc Esc': stopTurn } },
   { keys: 'Ctrl F', does: 'Find in the transcript', run: { 'Ctrl F': findInTranscript } },
-  { keys: 'j k', does: 'Next, previous entry', run: { j: () => moveRow(1), k: () => moveRow(-1) } },
+  { keys: 'j k', does: 'Next, previous entry; in a review, hunk', run: { j: () => move(1), k: () => move(-1) } },
   { keys: 'J K', does: 'Next, previous session', run: { J: () => moveSession(1), K: () => moveSession(-1) } },
   { keys: 'g i', does: 'Inbox', run: { 'g i': () => go('#/inbox') } },
   { keys: 'g g', does: 'Grid', run: { 'g g': () => go('#/grid') } },
   { keys: 'g a', does: 'Agents', run: { 'g a': () => go('#/agents') } },
   { keys: 'g p', does: 'Policies', run: { 'g p': () => go('#/policies') } },
+  { keys: 'g r', does: 'Review the changes', run: { 'g r': reviewChanges } },
   { keys: '/', does: 'Search', run: { '/': () => focus('search') } },
   { keys: 'n', does: 'New session', run: { n: () => shell.open({ name: 'new' }) } },
   { keys: 'f', does: 'Fork the session', run: { f: fork } },
   { keys: 'm', does: 'Choose the mode', run: { m: () => focus('mode') } },
   { keys: 'e', does: 'Expand or collapse the entry', run: { e: toggleEntry } },
-  { keys: '[ ]', does: 'Previous, next change', run: { '[': () => moveChange(-1), ']': () => moveChange(1) } },
-  { keys: 'c', does: 'Write a prompt', run: { c: () => focus('composer') } },
+  { keys: '[ ]', does: 'Previous, next changed file', run: { '[': () => moveChange(-1), ']': () => moveChange(1) } },
+  { keys: 'c', does: 'Write a prompt; in a review, comment on the hunk', run: { c: () => (focusedReview()?.comment ?? (() => focus('composer')))() } },
+  { keys: 'y u', does: 'In a review: keep the hunk, put it back', run: { y: () => inReview('keep'), u: () => inReview('putBack') } },
+  { keys: 'v', does: 'In a review: mark the file as viewed', run: { v: () => inReview('viewed') } },
   { keys: '1 to 9', does: 'Answer the focused permission card; m allows more' },
   { keys: '?', does: 'Show this list', run: { '?': () => shell.open({ name: 'help' }) } },
 ]
@@ -129,6 +133,24 @@ function toggleEntry(): void {
   document.activeElement?.closest('.row')?.querySelector<HTMLElement>('[data-fold]')?.click()
 }
 
+function move(by: number): void {
+  const review = focusedReview()
+  if (review === null) moveRow(by)
+  else review.moveHunk(by)
+}
+
+function inReview(act: 'keep' | 'putBack' | 'viewed'): boolean {
+  const review = focusedReview()
+  review?.[act]()
+  return review !== null
+}
+
+function reviewChanges(): boolean {
+  const session = currentSession()
+  if (session !== null) go(paths.review(session.id))
+  return session !== null
+}
+
 /** To the next row of the thread, or the next card of the inbox. */
 function moveRow(by: number): void {
   const rows = [...document.querySelectorAll<HTMLElement>('.row, .asked .card')].sort(
@@ -151,10 +173,7 @@ function moveSession(by: number): void {
 }
 
 function moveChange(by: number): void {
-  if (shell.tab !== 'changes' || !shell.pane) return shell.set({ pane: true, tab: 'changes' })
-  const changes = [...document.querySelectorAll<HTMLElement>('[data-change]')]
-  const at = changes.findIndex((change) => change.contains(document.activeElement))
-  const next = changes[Math.min(Math.max(at + by, 0), changes.length - 1)]
-  next?.focus()
-  next?.scrollIntoView({ block: 'start' })
+  const review = shownReview()
+  if (review === null) shell.set({ pane: true, tab: 'changes' })
+  else review.moveFile(by)
 }

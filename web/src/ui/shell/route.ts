@@ -5,13 +5,13 @@ import { useSyncExternalStore } from 'react'
 export type Route =
   | { screen: 'home' | 'inbox' | 'agents' | 'grid' }
   | { screen: 'policies'; folder: string }
-  | { screen: 'session'; id: string; entry: number | null; replay: boolean }
+  | { screen: 'session'; id: string; entry: number | null; replay: boolean; review: boolean }
   | { screen: 'search'; query: string }
 
 export function parseRoute(hash: string): Route {
   const [screen = '', id = '', what = '', entry = ''] = hash.replace(/^#\/?/, '').split('/').map(decode)
   if (screen === 's' && id) {
-    return { screen: 'session', id, entry: what === 'e' && /^\d+$/.test(entry) ? Number(entry) : null, replay: what === 'replay' }
+    return { screen: 'session', id, entry: what === 'e' && /^\d+$/.test(entry) ? Number(entry) : null, replay: what === 'replay', review: what === 'review' }
   }
   if (screen === 'search') return { screen, query: id }
   if (screen === 'policies') return { screen, folder: id }
@@ -31,6 +31,7 @@ export const paths = {
   session: (id: string) => `#/s/${encodeURIComponent(id)}`,
   entry: (id: string, entry: number) => `#/s/${encodeURIComponent(id)}/e/${entry}`,
   replay: (id: string) => `#/s/${encodeURIComponent(id)}/replay`,
+  review: (id: string) => `#/s/${encodeURIComponent(id)}/review`,
   policies: (folder: string) => `#/policies/${encodeURIComponent(folder)}`,
   search: (query: string) => `#/search/${encodeURIComponent(query)}`,
 }

@@ -13,10 +13,12 @@ export interface Settings {
   notify: boolean
   /** What Enter does while a turn runs; Alt Enter does the other. */
   enter: Sending
+  /** Both versions of a file below each other, or side by side where there is room. */
+  diffs: 'unified' | 'split'
 }
 
 const KEY = 'dragoman.settings'
-const DEFAULTS: Settings = { theme: 'system', letters: true, notify: false, enter: 'queue' }
+const DEFAULTS: Settings = { theme: 'system', letters: true, notify: false, enter: 'queue', diffs: 'unified' }
 
 export const settingsChanged = new Signal()
 

@@ -1,6 +1,6 @@
 // The state of the window itself: its dialog, the side pane, toasts.
 
-import { ApiError, type Sharer } from '../../live/api'
+import { ApiError, type Choices, type Sharer } from '../../live/api'
 import { Signal } from '../../live/signal'
 
 export type Dialog =
@@ -9,6 +9,8 @@ export type Dialog =
   | { name: 'rename' | 'delete' | 'fork'; session: string }
   | { name: 'signin'; agent: string }
   | { name: 'kill'; session: string; others: Sharer[] }
+  | { name: 'conflicts'; reasons: Record<string, string>; cwd: string; again: (choices: Choices) => void }
+  | { name: 'rewind'; session: string; turnId: string }
 
 export type PaneTab = 'plan' | 'changes' | 'terminals' | 'raw' | 'info'
 

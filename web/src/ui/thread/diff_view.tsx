@@ -28,10 +28,9 @@ interface Props {
   diff: Diff
   cwd: string
   whole?: boolean
-  onLine?: (row: DiffRow) => void
 }
 
-export const DiffView = memo(function DiffView({ diff, cwd, whole = false, onLine }: Props) {
+export const DiffView = memo(function DiffView({ diff, cwd, whole = false }: Props) {
   const [asked, setAsked] = useState(false)
   const file = useMemo(() => diffRows(diff, asked), [diff, asked])
   const [shown, setShown] = useState(whole ? MORE_ROWS : FOLDED_ROWS)
@@ -39,7 +38,7 @@ export const DiffView = memo(function DiffView({ diff, cwd, whole = false, onLin
   const rest = file.rows.length - rows.length
   return (
     <DiffFrame diff={diff} file={file} cwd={cwd}>
-      {rows.length > 0 && <DiffTable parts={rows.map((row) => ({ row }))} onLine={onLine} />}
+      {rows.length > 0 && <DiffTable parts={rows.map((row) => ({ row }))} />}
       {file.postponed && !asked && <button type="button" className="more" onClick={() => setAsked(true)}>Compare</button>}
       {rest > 0 && <button type="button" className="more" onClick={() => setShown(shown + MORE_ROWS)}>Show {Math.min(rest, MORE_ROWS)} more lines</button>}
     </DiffFrame>
@@ -89,35 +88,29 @@ function lineOf(row: DiffRow): string {
 
 interface TableProps {
   parts: Part<DiffRow>[]
-  onLine?: ((row: DiffRow) => void) | undefined
   more?: () => void
   shorten?: boolean
 }
 
-function DiffTable({ parts, onLine, more = () => undefined, shorten = false }: TableProps) {
+function DiffTable({ parts, more = () => undefined, shorten = false }: TableProps) {
   return (
     <div className="difftable" role="group" aria-label="Changed lines" tabIndex={0}>
       <div className="lines">
         {parts.map((part, at) => 'left' in part
           ? <div key={at} className="line gap"><LeftRow left={part.left} more={more} /></div>
-          : <Line key={at} row={part.row} onLine={onLine} shorten={shorten} />)}
+          : <Line key={at} row={part.row} shorten={shorten} />)}
       </div>
     </div>
   )
 }
 
-function Line({ row, onLine, shorten }: { row: DiffRow; onLine: TableProps['onLine']; shorten: boolean }) {
+function Line({ row, shorten }: { row: DiffRow; shorten: boolean }) {
   const text = lineOf(row)
   return (
     <div className={`line ${SIGNS[row.sign]}`}>
       <span className="number">{row.new ?? row.old ?? ''}</span>
       <span className="sign" aria-label={SAID[row.sign]}>{row.sign === '-' ? '−' : row.sign === '@' ? '⋯' : row.sign}</span>
       <span className="text">{(shorten ? bothEnds(text) : text) || ' '}</span>
-      {onLine && row.sign !== '@' && (
-        <button type="button" className="ghost note" aria-label={`Comment on line ${row.new ?? row.old ?? ''}`} onClick={() => onLine(row)}>
-          <Icon name="plus" />
-        </button>
-      )}
     </div>
   )
 }

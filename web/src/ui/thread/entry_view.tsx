@@ -14,6 +14,7 @@ import { Icon, Spinner } from '../common/icons'
 import { Plain } from '../common/plain_text'
 import { PlanView } from './plan_view'
 import { paths } from '../shell/route'
+import { shell } from '../shell/shell'
 import { ToolCallView } from './tool_call'
 
 /** `subagent` is the one whose thread it is in, else it is in the session's. */
@@ -165,6 +166,9 @@ function Actions({ session, entry, place }: Props) {
   const address = () => location.origin + location.pathname + paths.entry(session.id, place)
   return (
     <div className="actions">
+      {entry.type === 'user' && entry.turnId !== null && !session.past && !session.gone && (
+        <button type="button" className="ghost" title="Rewind to before this message" aria-label="Rewind to before this message" onClick={() => shell.open({ name: 'rewind', session: session.id, turnId: entry.turnId ?? '' })}><Icon name="undo" /></button>
+      )}
       <button type="button" className="ghost" title="Copy text" aria-label="Copy text" onClick={() => copy(entryText(entry), 'Text')}><Icon name="copy" /></button>
       <button type="button" className="ghost" title="Copy link" aria-label="Copy link to this entry" onClick={() => copy(address(), 'Link')}><Icon name="link" /></button>
     </div>
