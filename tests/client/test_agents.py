@@ -86,7 +86,8 @@ async def test_a_permission_request_for_a_tool_call_never_announced_creates_it(
         assert session.state.tool_calls["t"].title == "Write a.txt"
 
 
-async def test_terminals_of_the_agents_own_are_shown_as_such(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["terminal_output", "terminal_output_delta"])
+async def test_terminals_of_the_agents_own_are_shown_as_such(key: str, tmp_path: Path) -> None:
     """Codex and Pi feed terminals we never created through metadata."""
     content = [{"type": "terminal", "terminalId": "their-1"}]
     agent = RawAgent()
@@ -104,7 +105,7 @@ async def test_terminals_of_the_agents_own_are_shown_as_such(tmp_path: Path) -> 
             notification(
                 "tool_call_update",
                 toolCallId="t",
-                _meta={"terminal_output": {"terminal_id": "their-1", "data": "a.txt\n"}},
+                _meta={key: {"terminal_id": "their-1", "data": "a.txt\n"}},
             ),
             notification(
                 "tool_call_update",

@@ -59,8 +59,13 @@ def _of_terminals(key: str, meaning: str) -> Extension:
 TERMINAL_INFO: Final = _of_terminals(
     "terminal_info", "the agent has started a terminal of its own: `terminal_id`, `cwd`"
 )
-TERMINAL_OUTPUT: Final = _of_terminals(
-    "terminal_output", "what such a terminal prints: `terminal_id`, `data`"
+TERMINAL_OUTPUTS: Final = (
+    _of_terminals("terminal_output", "what such a terminal prints: `terminal_id`, `data`"),
+    Extension(
+        path=("terminal_output_delta",),
+        said_by="Codex, Claude",
+        meaning="the same, by another name",
+    ),
 )
 TERMINAL_EXIT: Final = _of_terminals(
     "terminal_exit", "how it ended: `terminal_id`, `exit_code`, `signal`"
@@ -88,12 +93,17 @@ EXTENSIONS: Final = (
     TOOL_OUTPUT,
     *PARENT_CALLS,
     TERMINAL_INFO,
-    TERMINAL_OUTPUT,
+    *TERMINAL_OUTPUTS,
     TERMINAL_EXIT,
     STEERING,
     ACTIVE_RUN,
     PROMPT_QUEUEING,
 )
+
+
+SHOWN_TERMINALS: Final = {"terminal_output": True}
+"""In the `_meta` of our capabilities: Claude reports what its commands print as the output of a
+terminal only to clients that say so."""
 
 
 def said(meta: Mapping[str, Any] | None, extension: Extension) -> Any:

@@ -87,9 +87,7 @@ class PlainView:
             case e.FileWritten():
                 self._diff(Diff(event.path, event.after, event.before))
             case e.TerminalStarted():
-                self._line(
-                    "[terminal]", f"$ {event_text.command_line(event.argv) or event.command}"
-                )
+                self._terminal_started(event)
             case e.TerminalExited():
                 self._line("[terminal]", event_text.ending_words(event.exit_code, event.signal))
             case e.TurnEnded():
@@ -99,6 +97,11 @@ class PlainView:
             case _:
                 self._fact(event)
         self._subagent(event, state)
+
+    def _terminal_started(self, event: e.TerminalStarted) -> None:
+        """One without a command is the agent's own: its tool call says what it runs."""
+        if command := event_text.command_line(event.argv) or event.command:
+            self._line("[terminal]", f"$ {command}")
 
     def close(self) -> None:
         self._end_flow()

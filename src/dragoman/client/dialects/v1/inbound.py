@@ -14,7 +14,7 @@ from msgspec import UNSET
 from dragoman.agents.extensions import (
     TERMINAL_EXIT,
     TERMINAL_INFO,
-    TERMINAL_OUTPUT,
+    TERMINAL_OUTPUTS,
     active_run,
     parent_call,
     said,
@@ -288,11 +288,12 @@ def _terminal_events(meta: dict[str, Any]) -> list[e.Event]:
             events.append(e.TerminalStarted(terminal_id, [], cwd if isinstance(cwd, str) else ""))
         case _:
             pass
-    match said(meta, TERMINAL_OUTPUT):
-        case {"terminal_id": str(terminal_id), "data": str(data)}:
-            events.append(e.TerminalOutput(terminal_id, data))
-        case _:
-            pass
+    for extension in TERMINAL_OUTPUTS:
+        match said(meta, extension):
+            case {"terminal_id": str(terminal_id), "data": str(data)}:
+                events.append(e.TerminalOutput(terminal_id, data))
+            case _:
+                pass
     match said(meta, TERMINAL_EXIT):
         case {"terminal_id": str(terminal_id), **rest}:
             code, signal = rest.get("exit_code"), rest.get("signal")

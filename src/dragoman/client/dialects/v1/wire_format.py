@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from dragoman.agents.extensions import TOOL_OUTPUT, said, tool_name
+from dragoman.agents.extensions import SHOWN_TERMINALS, TOOL_OUTPUT, said, tool_name
 from dragoman.client.config import HostCapabilities
 from dragoman.client.dialects.translation import (
     Updates,
@@ -151,5 +151,5 @@ def client_capabilities(host: HostCapabilities) -> v1.ClientCapabilities:
         subagents=v1.SubagentCapabilities(),
         auth=v1.AuthCapabilities(terminal=host.terminal_sign_in),
         elicitation=v1.ElicitationCapabilities(form=form, url=url) if host.elicitation else None,
-        meta=host.meta,
+        meta=SHOWN_TERMINALS | (host.meta or {}),
     )
