@@ -164,6 +164,11 @@ def fold(bench: Bench) -> list[Row]:
         cpu = _cells(samples, lambda one: one["cpu_s"])
         goal = at_most(0.5, "s") if count == FULL.updates else None
         rows.append(Row(f"{count:,} events folded, CPU", "{:.3f} s", cpu, goal))
+    command = [*_python("fold"), str(bench.counts.updates), "subagent"]
+    samples = interleave({OURS: lambda: run(command)}, bench.counts.rounds)
+    cpu = _cells(samples, lambda one: one["cpu_s"])
+    title = f"{bench.counts.updates:,} events of a subagent folded, CPU"
+    rows.append(Row(title, "{:.3f} s", cpu))
     return rows
 
 

@@ -35,10 +35,14 @@ information.
 **Steer** is the [way](../explanation/steering.md) in which the tested version takes a steer while a
 command runs. With `queue`, the agent takes none: the steer becomes the next prompt.
 
+**Subagents** says how the tested version shows [them](../explanation/subagents.md): `announced`, as
+ACP has it; as tool `calls` under the call that started one; or `hidden`, if only that call is seen.
+Nothing means that it was not tested.
+
 To check your own installation, run `dragoman agents doctor NAME`.
 
-| agent | `-a` | tested | started | steer | variable |
-|---|---|---|---|---|---|
+| agent | `-a` | tested | started | steer | subagents | variable |
+|---|---|---|---|---|---|---|
 """
 FLAGS = """
 ## Flags
@@ -63,7 +67,8 @@ def page() -> str:
 def _row(agent: KnownAgent) -> str:
     variable = f"`{agent.variable}`" if agent.variable else ""
     steer = f"`{agent.steer}`" if agent.steer else ""
-    seen = f"{agent.tried} | {agent.seen} | {steer}"
+    subagents = f"`{agent.subagents}`" if agent.subagents else ""
+    seen = f"{agent.tried} | {agent.seen} | {steer} | {subagents}"
     return f"| [{agent.title}](#{_anchor(agent)}) | `{agent.name}` | {seen} | {variable} |\n"
 
 

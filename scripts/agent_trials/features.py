@@ -34,6 +34,7 @@ FEATURES = (
     "delete",
     "rejected",
     "steer",
+    "subagents",
     "cancel",
     "failure",
     "killed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,6 +20,14 @@ _NO_MCP = {
     "hermes": "it is installed without its extra for MCP",
     "codex": "it has tools in a namespace, which the stand-in for the model cannot name",
 }
+_STARTS_SUBAGENT = {
+    "claude": ("Agent", "general-purpose"),
+    "qwen": ("agent", "general-purpose"),
+    "opencode": ("task", "general"),
+    "kimicode": ("Agent", "coder"),
+}
+"""The tool that starts a subagent, and a kind of subagent; Codex has its own in a namespace, which
+the stand-in for the model cannot name."""
 _TOOL = {"name": "word", "description": "a word", "inputSchema": {"type": "object"}}
 _TOOL_NAMES = (
     "mcp__lexicon__word",
@@ -252,6 +261,26 @@ class LibraryFace(Face):
         assert "steered" in texts(events, e.AgentMessage), f"{steer.way}: {told.outcome}"
         self._learned.steer = f"{told.way}: {told.outcome}"
         return self._learned.steer
+
+    async def subagents(self) -> str:
+        """One that runs a command: what it does is its own, not the session's."""
+        if self._agent.name not in _STARTS_SUBAGENT:
+            raise NotOffered("no tool that starts a subagent is known")
+        tool, kind = _STARTS_SUBAGENT[self._agent.name]
+        self._ran.unlink(missing_ok=True)
+        inner = f"{self._prompt('shell')}\nsay:child done"
+        asked = {"description": "Look around", "prompt": inner, "subagent_type": kind}
+        session = await self._client.new_session(self._workspace)
+        await run(session, f"tool:{tool} {json.dumps(asked)}\nsay:parent done")
+        self._assert_ran()
+        assert self._client.strays == 0
+        if not (found := list(session.state.subagents.values())):
+            raise NotOffered("the agent shows nothing of its subagents")
+        [child] = found
+        calls = [call for call in child.thread.tool_calls.values() if call.status == "completed"]
+        assert calls, "its command is not in its thread"
+        assert not child.is_at_work
+        return f"{'announced' if child.tool_call_id is None else 'as tool calls'}: {child.name}"
 
     async def cancel(self) -> str:
         turn = await self._begun()

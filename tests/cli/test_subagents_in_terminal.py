@@ -13,6 +13,12 @@ from support.programs import tree_agent
 from support.programs.tree_agent import NAMES, sentence
 from support.screen import needs_tmux, on_screen
 
+from dragoman import Client, Policy
+from dragoman.session.state import SessionState
+from dragoman.testing import Recorder
+from dragoman.testing.recordings.recorded_events import Transcript
+from dragoman.testing.recordings.recording import load_recording
+
 SERVE = [sys.executable, "-m", "dragoman.testing.serve", f"{tree_agent.__file__}:agent"]
 TREE = ["--agent-command", shlex.join(SERVE)]
 
@@ -53,3 +59,32 @@ def test_a_question_in_the_terminal_says_which_subagent_asks(user: Dragoman) -> 
     with on_screen(command, env=user.env, cwd=user.workspace) as screen:
         screen.wait_for("(a subagent of")
         screen.wait_for("choose 1-")
+
+
+async def test_a_recording_of_a_tree_is_replayed_with_the_tree(user: Dragoman) -> None:
+    path = user.home / "tree.jsonl"
+    with Recorder(path) as recorder:
+        async with Client.start(
+            tree_agent.agent().connect(), policy=Policy(yolo=True), tap=recorder
+        ) as client:
+            session = await client.new_session(user.workspace)
+            await session.prompt("go")
+    transcript = Transcript()
+    for line in load_recording(path).lines:
+        transcript.feed(line)
+    assert list(transcript.states) == [session.id]
+    assert _tree(transcript.states[session.id]) == _tree(session.state)
+    done = user("replay", str(path), "--speed", "0")
+    assert (done.code, done.err) == (0, "")
+    told = done.tagged("subagent")
+    assert "[subagent] Reader: works on: Does what reader does" in told
+    for subagent_id, name in NAMES.items():
+        assert f"[subagent] {name}: {sentence(subagent_id)}" in told
+        assert f"[subagent] {name}: done" in told
+
+
+def _tree(state: SessionState) -> dict[str, tuple[str | None, str | None, list[str]]]:
+    return {
+        key: (each.parent, each.title, [entry.text for entry in each.thread.entries])
+        for key, each in state.subagents.items()
+    }

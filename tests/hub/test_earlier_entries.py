@@ -130,3 +130,43 @@ async def test_others_run_while_a_session_is_folded(
         assert sum(read) > 450_000
         assert len([entry async for entry in whole_thread(store, "s")]) == len(calls)
     assert max(stretches) <= 128 << 10
+
+
+# ── of a subagent ─────────────────────────────────────────────────────────────────────────────
+
+
+async def with_subagents(store: Store) -> list[e.Event]:
+    """Two of them that use many tools, at the same time."""
+    events: list[e.Event] = [e.TurnStarted("t", [Text("Go")])]
+    for number in range(1, COUNT):
+        for name in ("a", "b"):
+            call = e.ToolCallUpdated(f"call-{number}", title=f"{name}{number}", status="completed")
+            events.append(e.SubagentEvent(name, call))
+    await keep(store, events)
+    return events
+
+
+async def test_all_entries_of_a_subagent_are_told_in_their_order(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        events = await with_subagents(store)
+        thread = [entry async for entry in whole_thread(store, "s", SMALL, "b")]
+        nobody = [entry async for entry in whole_thread(store, "s", SMALL, "c")]
+    calls = [entry.title for entry in thread if isinstance(entry, ToolCall)]
+    assert calls == [f"b{number}" for number in range(1, COUNT)]
+    assert nobody == []
+    child = fold(SessionState(), events, SMALL).subagents["b"].thread
+    assert child.entries_before > 0
+    assert child.entry_count == len(thread)
+
+
+async def test_earlier_entries_of_a_subagent_are_found_by_their_numbers(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        await with_subagents(store)
+        past = Past(store, SMALL)
+        own = await past.entries("s", 1, 10)
+        for name in ("b", "a"):
+            found = await past.entries("s", 100, 3, name)
+            titles = [entry.title for entry in found if isinstance(entry, ToolCall)]
+            assert titles == [f"{name}98", f"{name}99", f"{name}100"]
+        past.forget()
+    assert len(own) == 1

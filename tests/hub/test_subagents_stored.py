@@ -109,3 +109,15 @@ async def test_one_subagent_is_stopped_by_a_command(tmp_path: Path) -> None:
             await hub.send(live.id, c.CancelSubagent("writer-1"))
         await hub.send(live.id, c.Cancel())
         assert await hub.send(live.id, c.CancelSubagent("writer")) == {"cancelled": False}
+
+
+async def test_what_a_subagent_said_is_found(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, agent()) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await answered(hub, live)
+        await live.recording.stored()
+        found = {each: await hub.store.search(f'"{each}:7 {each}:8"') for each in NAMES}
+    said = {key: each.thread.entries for key, each in live.state.subagents.items()}
+    for key, hits in found.items():
+        assert [(hit.session_id, hit.kind) for hit in hits] == [(live.id, "subagent")]
+        assert hits[0].seq in [entry.seq for entry in said[key]]

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from store.stores import Opens, batch, begin, on_disk
 
 from dragoman.errors import StoreError
+from dragoman.session import events as e
+from dragoman.session.content import Text
 from dragoman.store.base import Store
 from dragoman.store.records import Hit, Said
+from dragoman.store.search_texts import Texts
 from dragoman.store.sqlite.database import Database
 from dragoman.store.sqlite.search import RANKED, match_query
 
@@ -169,3 +173,52 @@ async def test_text_of_any_kind_can_be_stored(opens: Opens) -> None:
         nasty = ["", "\0", "a\0b", '"', "\\", "\x01mark\x02", "💥", "x" * 100_000, "\u2028"]
         await say(store, *nasty, "findme")
         assert len(await store.search("findme")) == 1
+
+
+# ── the texts of a session ────────────────────────────────────────────────────────────────────
+
+
+def numbered(*events: e.Event) -> list[e.Event]:
+    return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(events, 1)]
+
+
+def told(subagent: str, text: str, message_id: str | None = None) -> e.Event:
+    return e.SubagentEvent(subagent, e.AgentMessage(Text(text), message_id))
+
+
+def test_the_messages_of_subagents_that_speak_at_once_stay_apart() -> None:
+    texts = Texts()
+    said = texts.feed(
+        numbered(
+            e.AgentMessage(Text("I have ")),
+            told("a", "one "),
+            told("b", "uno "),
+            e.AgentMessage(Text("two helpers")),
+            told("a", "two"),
+            told("b", "due"),
+            e.TurnEnded("end_turn"),
+        )
+    )
+    assert said == [
+        Said(1, "agent", "I have two helpers"),
+        Said(2, "subagent", "one two"),
+        Said(3, "subagent", "uno due"),
+    ]
+    assert texts.rest() == []
+
+
+def test_a_subagent_that_says_something_else_completes_its_message() -> None:
+    texts = Texts()
+    said = texts.feed(numbered(told("a", "one", "1"), told("a", "two", "2")))
+    assert said == [Said(1, "subagent", "one")]
+    assert texts.rest() == [Said(2, "subagent", "two")]
+
+
+def test_subagents_without_end_that_stop_in_the_middle_hold_a_bounded_text() -> None:
+    texts, said = Texts(), []
+    for seq in range(1, 101):
+        event = told(f"a{seq}", "x" * 100_000)
+        said += texts.feed([msgspec.structs.replace(event, seq=seq)])
+    held = texts.rest()
+    assert [each.seq for each in said + held] == [*range(1, 101)]
+    assert sum(len(each.text) for each in held) <= 1_000_000

@@ -15,6 +15,8 @@ from support.chunk_rules import Told
 from support.demo_chat import SCENES, Performed, performed, retold
 
 from dragoman.session import events as e
+from dragoman.session.content import Text
+from dragoman.session.facts import SubagentState
 from dragoman.ui_stream import messages
 from dragoman.ui_stream.chunks import Sdk
 
@@ -129,6 +131,39 @@ def test_a_stream_is_written_live_as_it_is_from_the_record(
     for performance in performances.values():
         again = retold(performance, None)
         assert [len(chunks) for chunks in again.streams] == performance.live
+
+
+def test_the_sdk_accepts_steers_and_subagents_in_the_middle_of_a_message() -> None:
+    child = e.SubagentUpdated("child", title="Reader", state=SubagentState("running"))
+    events: list[e.Event] = [
+        e.TurnStarted("t", [Text("go")]),
+        e.AgentMessage(Text("One ")),
+        child,
+        e.Steered("q-1", "delivered", "steering", [Text("the tests too")]),
+        e.SubagentEvent("child", e.AgentMessage(Text("I read."))),
+        e.Steered("q-2", "refused", "run", [Text("never mind")], "no such run"),
+        e.AgentMessage(Text("two.")),
+        e.SubagentUpdated("child", state=SubagentState("idle", stop_reason="end_turn")),
+        e.TurnEnded("t", "end_turn"),
+    ]
+    numbered = [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(events, 1)]
+    cases: list[Case] = []
+    for end in range(2, len(events) + 1):
+        story = Told()
+        story.feed(*numbered[:end])
+        story.close()
+        cases += [Case(release, [*map(stream_of, story.streams)]) for release in RELEASES]
+    verdicts = judge(cases)
+    assert [verdict.problems for verdict in verdicts] == [[]] * len(cases)
+    found = verdicts[-1].message["parts"]
+    steers = [part["data"] for part in found if part["type"] == "data-acp-steer"]
+    assert [(each["way"], each["outcome"]) for each in steers] == [
+        ("steering", "delivered"),
+        ("run", "refused"),
+    ]
+    assert steers[0]["content"] == [{"type": "text", "text": "the tests too"}]
+    [subagent] = [part["data"] for part in found if part["type"] == "data-acp-subagent"]
+    assert subagent["title"] == "Reader"
 
 
 # ── resuming, and stored sessions ─────────────────────────────────────────────────────────────

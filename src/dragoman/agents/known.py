@@ -38,6 +38,9 @@ class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     either, this data was collected but not tested."""
     steer: Literal["steering", "run", "pull", "queue"] | None = None
     """How it was seen to take a steer; `queue` if it takes none."""
+    subagents: Literal["announced", "calls", "hidden"] | None = None
+    """How it was seen to show its subagents: by ACP's own update, as tool calls under a tool call,
+    or not at all."""
     writes_unasked: str = ""
     """When it writes files by itself and asks nobody, as part of a sentence."""
     runs_unasked: str = ""
@@ -76,6 +79,7 @@ _KNOWN = (
         ),
         tried="0.99.0",
         steer="steering",
+        subagents="announced",
         runs_unasked="if it only reads, such as `ls`",
         notes=(
             "After asking, it writes files and runs commands itself, so Dragoman cannot undo its "

@@ -488,10 +488,21 @@ class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
     def subagent_name(self, subagent_id: str) -> str:
         """The name of a subagent, preceded by those that started it: `outer › inner`. One short
         line, whatever the agent calls them: next to it stands what is asked."""
-        names = [_short_name(each.name) for each in self.subagent_path(subagent_id)]
+        names = [self._own_name(each) for each in self.subagent_path(subagent_id)]
         if len(names) > _MOST_NAMES:
             names = [names[0], "…", *names[2 - _MOST_NAMES :]]
         return " › ".join(names) or _short_name(subagent_id)
+
+    def _own_name(self, subagent: Subagent) -> str:
+        """With a number, if the same agent started others with the same name before."""
+        name = _short_name(subagent.name)
+        alike = [
+            each.session_id
+            for each in self.subagents.values()
+            if each.parent == subagent.parent and _short_name(each.name) == name
+        ]
+        number = alike.index(subagent.session_id) if subagent.session_id in alike else 0
+        return f"{name} {number + 1}" if number else name
 
     @property
     def plan(self) -> PlanEntry | None:

@@ -108,11 +108,15 @@ class SessionFilter(msgspec.Struct, kw_only=True, frozen=True):
     before: str | None = None
 
 
+SaidKind: TypeAlias = Literal["user", "agent", "title", "subagent"]
+"""Who said it; `subagent` is also what was said to one."""
+
+
 class Said(msgspec.Struct, frozen=True):
     """A text that search finds: what a person wrote or an agent said, in the event `seq`."""
 
     seq: int
-    kind: Literal["user", "agent", "title"]
+    kind: SaidKind
     text: str
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import Literal, TypeAlias
+from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from dragoman.session import events as e
-from dragoman.store.records import Said
+from dragoman.store.records import Said, SaidKind
 
 _MAX_TEXT = 1_000_000
 """Characters of one message that search knows."""
 _MAX_TITLE = 1_000
 _MAX_PIECES = 4_096
 """That are held before they are joined: each costs more than its words."""
+_MAX_SPEAKING = 32
+"""Subagents whose messages are held at once."""
+_MAX_SUBAGENT_TEXT = _MAX_TEXT // _MAX_SPEAKING
 
 
 _Message: TypeAlias = e.AgentMessage | e.UserMessage
@@ -23,7 +28,8 @@ _id_of, _text_of = attrgetter("message_id"), attrgetter("content.text")
 class Texts:
     """Takes the events of a session in order, and yields each message once it is complete."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _MAX_TEXT) -> None:
+        self._most = most
         self._kind: type[_Message] | None = None
         """Of the events that continue the message so far."""
         self._id: str | None = None
@@ -31,6 +37,8 @@ class Texts:
         self._pieces: list[str] = []
         self._size = 0
         self._title = ""
+        self._subagents: dict[str, Texts] = {}
+        """Those that are in the middle of a message."""
 
     def feed(self, events: Sequence[e.Event]) -> list[Said]:
         """The texts that these events complete."""
@@ -40,27 +48,33 @@ class Texts:
             return []
         whole: list[Said] = []
         for event in events:
-            if type(event) is self._kind and _id_of(event) == self._id:
-                self._add((event.text,))
-            elif type(event) in _CONCERNED:
-                whole += self._other(event)
+            if type(event) is e.SubagentEvent:
+                whole += self._told(event)
+            else:
+                whole += self._take(event, event.seq)
         return whole
 
+    def _take(self, event: e.Event, seq: int) -> list[Said]:
+        if type(event) is self._kind and _id_of(event) == self._id:
+            self._add((event.text,))
+            return []
+        return self._other(event, seq) if type(event) in _CONCERNED else []
+
     def _add(self, words: Iterable[str]) -> None:
-        if (room := _MAX_TEXT - self._size) > 0 and (text := "".join(words)):
+        if (room := self._most - self._size) > 0 and (text := "".join(words)):
             self._pieces.append(text[:room])
             self._size += len(text)
             if len(self._pieces) == _MAX_PIECES:
                 self._pieces = ["".join(self._pieces)]
 
-    def _other(self, event: e.Event) -> list[Said]:
+    def _other(self, event: e.Event, seq: int) -> list[Said]:
         if isinstance(event, e.InfoChanged):
             return self._titled(event)
-        whole = self.rest()
+        whole = self.rest() if isinstance(event, _ENDS) else self._message()
         if isinstance(event, e.TurnStarted | e.Steered):
-            whole += _said(event.seq, "user", event.text)
+            whole += _said(seq, "user", event.text)
         if isinstance(event, _Message) and event.text:
-            self._kind, self._id, self._seq = type(event), event.message_id, event.seq
+            self._kind, self._id, self._seq = type(event), event.message_id, seq
             self._add((event.text,))
         return whole
 
@@ -72,8 +86,28 @@ class Texts:
         self._title = title
         return _said(event.seq, "title", title)
 
+    def _told(self, event: e.SubagentEvent) -> list[Said]:
+        """Several speak at once: each has a message of its own, up to so many of them."""
+        key, told = event.session_id, event.event
+        if isinstance(told, e.InfoChanged):
+            return []
+        texts = self._subagents.pop(key, None) or Texts(_MAX_SUBAGENT_TEXT)
+        whole = texts._take(told, event.seq)
+        if texts._kind is not None:
+            self._subagents[key] = texts
+        if len(self._subagents) > _MAX_SPEAKING:
+            whole += self._subagents.pop(next(iter(self._subagents))).rest()
+        return [replace(said, kind="subagent") for said in whole]
+
     def rest(self) -> list[Said]:
-        """The message so far, taken as whole."""
+        """The messages so far, taken as whole."""
+        whole = self._message()
+        for texts in self._subagents.values():
+            whole += [replace(said, kind="subagent") for said in texts.rest()]
+        self._subagents.clear()
+        return whole
+
+    def _message(self) -> list[Said]:
         kind = "agent" if self._kind is e.AgentMessage else "user"
         said = _said(self._seq, kind, "".join(self._pieces))
         self._kind = None
@@ -82,6 +116,7 @@ class Texts:
         return said
 
 
+_ENDS = (e.TurnEnded, e.SessionClosed)
 _CONCERNED = frozenset(
     (
         e.AgentMessage,
@@ -97,5 +132,5 @@ _CONCERNED = frozenset(
 """Events with a text of their own, or that end a message."""
 
 
-def _said(seq: int, kind: Literal["user", "agent", "title"], text: str) -> list[Said]:
+def _said(seq: int, kind: SaidKind, text: str) -> list[Said]:
     return [Said(seq, kind, text[:_MAX_TEXT])] if text.strip() else []

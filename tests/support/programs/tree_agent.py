@@ -92,5 +92,26 @@ async def _all(turn: AgentTurn, roots: list[str]) -> None:
     await asyncio.gather(*(_tree(turn, each) for each in roots))
 
 
+ROWS = 450
+"""Of the subagent that does much."""
+
+
+def much(turn: AgentTurn) -> None:
+    """Two subagents with the same name, of which the second has a nested one that does much."""
+    turn.subagent("first", title="Worker", description="Looks around").done()
+    child = turn.subagent("second", title="Worker", description="Digs")
+    inner = child.subagent("inner", title="Digger")
+    for number in range(ROWS):
+        inner.tool_call(f"call-{number}", f"step {number}.", status="completed")
+    inner.say("I have found the quicksilver.")
+    inner.done()
+    child.done()
+    turn.say("Done.")
+
+
+def busy_agent() -> ScriptedAgent:
+    return ScriptedAgent(much, name="busy")
+
+
 def agent() -> ScriptedAgent:
     return ScriptedAgent(script, name="tree")

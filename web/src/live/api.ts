@@ -75,6 +75,8 @@ export const sessions = {
   },
   state: (id: string, entries: number, before?: number) =>
     call<Detail>('GET', `${at(id)}${query({ entries, before })}`),
+  subagentEntries: (id: string, subagent: string, entries: number, before: number) =>
+    call<EntryPage>('GET', `${at(id)}/subagents/${encodeURIComponent(subagent)}/entries${query({ entries, before })}`),
   events: (id: string, after: number, limit?: number, types?: string) =>
     call<{ events: Event[]; last: number }>('GET', `${at(id)}/events${query({ after, limit, types })}`),
   create: (session: NewSession) => call<Summary>('POST', '/api/sessions', session),
@@ -134,6 +136,9 @@ export type Detail = Summary & Json & {
   resumeOn?: string[]
 }
 
+/** Rows of a subagent; `firstEntry` is the number of the first. */
+export interface EntryPage { entries: Json[]; firstEntry: number; entryCount: number }
+
 /** A session that shares its agent's process with another. */
 export interface Sharer { id: string; title: string | null; name: string | null; status: string }
 
@@ -150,6 +155,7 @@ export const agents = {
   signIn: (name: string, methodId?: string) => call<SignIns>('POST', `${agentAt(name)}/auth`, methodId ? { methodId } : {}),
   signOut: (name: string) => call<unknown>('DELETE', `${agentAt(name)}/auth`),
   questions: (name: string) => call<{ questions: Question[] }>('GET', `${agentAt(name)}/questions`),
+  allQuestions: () => call<{ questions: Question[] }>('GET', '/api/questions'),
   answer: (name: string, id: string, action: string, content?: Json) =>
     call<unknown>('POST', `${agentAt(name)}/questions/${encodeURIComponent(id)}`, { action, ...(content && { content }) }),
   doctor: (name: string) => call<DoctorReport>('POST', `${agentAt(name)}/doctor`),

@@ -51,6 +51,8 @@ export class LiveSession {
   forgotten = ''
   /** Changes of queued prompts that were not saved. */
   readonly edits = new Map<string, QueueEdit>()
+  /** Rows of subagents that were loaded in addition to those in their threads, by subagent. */
+  private readonly earlier = new Map<string, { first: number; entries: Entry[] }>()
   private readonly rows = new Map<Row, Set<() => void>>()
   private waiting: Frame[] = []
   private scheduled = false
@@ -117,6 +119,23 @@ export class LiveSession {
     if (!this.prepend(hydrate({ entries: told.entries }).entries, told.firstEntry)) return
     const { entries, size } = this.state
     this.limits = { ...LIMITS, entries: LIMITS.entries + entries.length, thread: LIMITS.thread + size }
+  }
+
+  /** Loaded rows of a subagent before the first of its thread; none once others lie between them. */
+  earlierOf({ sessionId, thread }: Subagent): Entry[] {
+    const known = this.earlier.get(sessionId)
+    return known !== undefined && known.first + known.entries.length === thread.entriesBefore ? known.entries : []
+  }
+
+  /** Load some of the rows before those. */
+  async lookBackAt(child: Subagent): Promise<void> {
+    const known = this.earlierOf(child)
+    const before = child.thread.entriesBefore - known.length
+    const told = await sessions.subagentEntries(this.id, child.sessionId, OLDER_ENTRIES, before)
+    if (told.firstEntry + told.entries.length !== before) return
+    const entries = hydrate({ entries: told.entries }).entries
+    this.earlier.set(child.sessionId, { first: told.firstEntry, entries: entries.concat(this.earlierOf(child)) })
+    this.facts.emit()
   }
 
   private failed(error: ApiError): void {

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dragoman.session import events as e
 from dragoman.session.state import OPEN_STATUSES, AgentEntry, SessionState, Subagent
 
+_LONGEST = 200
+"""Characters of a description."""
 _ENDINGS = {"end_turn": "done", None: "idle"}
 
 
@@ -24,16 +26,20 @@ class SubagentLines:
             return
         if (child := state.subagents.get(event.session_id)) is None:
             return
-        name = state.subagent_name(child.session_id)
+        if lines := list(self._lines(event, child)):
+            name = state.subagent_name(child.session_id)
+            yield from ((name, line) for line in lines)
+
+    def _lines(self, event: e.SubagentUpdated | e.SubagentEvent, child: Subagent) -> Iterator[str]:
         is_over = child.state is not None and not child.is_at_work
-        for line in self._words(child, is_over=is_over):
-            yield name, line
+        yield from self._words(child, is_over=is_over)
         if isinstance(event, e.SubagentEvent) and isinstance(event.event, e.ToolCallUpdated):
-            yield from ((name, line) for line in self._call(child, event.event.tool_call_id))
+            yield from self._call(child, event.event.tool_call_id)
         doing = _doing(child)
         if self._doing.get(child.session_id) != doing:
+            is_first = child.session_id not in self._doing
             self._doing[child.session_id] = doing
-            yield name, doing
+            yield _described(child, doing) if is_first else doing
 
     def _words(self, child: Subagent, *, is_over: bool) -> Iterator[str]:
         """A message is shown once something follows it."""
@@ -51,6 +57,12 @@ class SubagentLines:
         if self._calls.get(key) != call.status:
             self._calls[key] = call.status
             yield f"{call.title or call.name or call.id} ({call.status})"
+
+
+def _described(child: Subagent, doing: str) -> str:
+    """What it is for, when it is first seen: agents call several of them the same."""
+    words = " ".join((child.description or "")[:_LONGEST].split())
+    return f"{doing} on: {words}" if words and doing == "works" else doing
 
 
 def _doing(child: Subagent) -> str:

@@ -243,22 +243,25 @@ KEPT_SECONDS = 60.0
 
 
 async def whole_thread(
-    store: Store, session_id: str, limits: Limits = LIMITS
+    store: Store, session_id: str, limits: Limits = LIMITS, subagent: str | None = None
 ) -> AsyncGenerator[AnyEntry]:
-    """All entries of a session from its first on, however many: no more are held than a state
-    does."""
-    state = SessionState()
+    """All entries of a session, or of a subagent of it, from its first on, however many: no more
+    are held than a state does."""
+    state, nothing = SessionState(), SessionState()
     held: deque[AnyEntry] = deque()
     given = 0
 
     def gone(portion: Sequence[StoredEvent]) -> list[AnyEntry]:
         """What leaves the state with these events."""
-        first = given
+        first, thread = given, state if subagent is None else nothing
         for event in readable(portion):
             reduce(state, event, limits)
-            fresh = state.entry_count - first - len(held)
-            held.extend(state.entries[len(state.entries) - fresh :])
-        return [held.popleft() for _ in range(state.entries_before - first)]
+            if subagent is not None:
+                child = state.subagents.get(subagent)
+                thread = nothing if child is None else child.thread
+            fresh = thread.entry_count - first - len(held)
+            held.extend(thread.entries[len(thread.entries) - fresh :] if fresh > 0 else ())
+        return [held.popleft() for _ in range(thread.entries_before - first)]
 
     async with aclosing(event_pages(store, session_id)) as pages:
         async for events in pages:
@@ -276,32 +279,35 @@ class Past:
     def __init__(self, store: Store, limits: Limits = LIMITS) -> None:
         self._store = store
         self._limits = limits
-        self._session_id = ""
+        self._key: tuple[str, str | None] | None = None
         self._first = 0
         self._entries: list[AnyEntry] = []
         self._reading = asyncio.Lock()
         self._forgetting: asyncio.TimerHandle | None = None
 
-    async def entries(self, session_id: str, before: int, count: int) -> Sequence[AnyEntry]:
+    async def entries(
+        self, session_id: str, before: int, count: int, subagent: str | None = None
+    ) -> Sequence[AnyEntry]:
         """At most so many entries, the last of those before the one numbered `before`; only for
         those that have left the state."""
         async with self._reading:
-            if not self._has(session_id, before):
-                await self._read(session_id, before)
+            if not self._has((session_id, subagent), before):
+                await self._read((session_id, subagent), before)
             self._keep_a_while()
             end = before - self._first
             return self._entries[max(0, end - count) : end]
 
-    def _has(self, session_id: str, before: int) -> bool:
+    def _has(self, key: tuple[str, str | None], before: int) -> bool:
         last = self._first + len(self._entries)
-        return session_id == self._session_id and self._first < before <= last
+        return key == self._key and self._first < before <= last
 
-    async def _read(self, session_id: str, before: int) -> None:
+    async def _read(self, key: tuple[str, str | None], before: int) -> None:
         """As much as a state would hold."""
         self.forget()
         found: deque[AnyEntry] = deque()
         size = number = 0
-        async with aclosing(whole_thread(self._store, session_id, self._limits)) as thread:
+        told = whole_thread(self._store, key[0], self._limits, key[1])
+        async with aclosing(told) as thread:
             async for entry in thread:
                 if number == before:
                     break
@@ -312,7 +318,7 @@ class Past:
                     if len(found) == 1:
                         break
                     size -= ROW + found.popleft().size
-        self._session_id, self._entries = session_id, list(found)
+        self._key, self._entries = key, list(found)
         self._first = number - len(found)
 
     def _keep_a_while(self) -> None:
@@ -325,7 +331,7 @@ class Past:
         if self._forgetting is not None:
             self._forgetting.cancel()
             self._forgetting = None
-        self._session_id, self._first, self._entries = "", 0, []
+        self._key, self._first, self._entries = None, 0, []
 
 
 _MANY = 10_000

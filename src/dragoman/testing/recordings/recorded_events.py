@@ -5,14 +5,16 @@ The same fold as live. Nothing is executed: the frames hold what the client answ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dragoman.agents.sign_ins import AuthStatus
 from dragoman.client.dialects import translation
 from dragoman.client.dialects.v1 import wire_format
 from dragoman.client.dialects.v1.inbound import OLD_NAMES, Serving
+from dragoman.client.sessions.subagent_routing import concerns_tree, placed
 from dragoman.errors import InvalidMessage
 from dragoman.schema import codec, v1
 from dragoman.session import events as e
@@ -24,7 +26,7 @@ from dragoman.wire import messages
 from dragoman.wire.messages import Failure, Id, Message, Notification, Reply, Request
 
 if TYPE_CHECKING:
-    from dragoman.testing.recordings.recorded_events_v2 import SecondTranscript
+    from dragoman.testing.recordings.recorded_events_v2 import SecondTranscript, Story
 
 
 class RecordedEvent(msgspec.Struct, frozen=True):
@@ -42,8 +44,10 @@ class Transcript:
         self._called: dict[Id, Request] = {}
         self._asked: dict[Id, Request] = {}
         # To translate updates, a host only needs to receive them.
-        told: Any = _Told(self.told)
-        self._serving = Serving(told)
+        host: Any = Listening(self)
+        self._serving = Serving(host)
+        self._owners: dict[str, str] = {}
+        """The session that each subagent works for."""
         self.second: SecondTranscript | None = None
         """What understands the frames, once version 2 was agreed on."""
         self._retelling: set[str] = set()
@@ -65,21 +69,41 @@ class Transcript:
         return self._happened
 
     def known(self, session_id: str) -> SessionState | None:
-        return self.states.get(session_id)
+        """That of the session that a subagent works for, if it is one."""
+        return self.states.get(self._owners.get(session_id, session_id))
 
     def told(self, session_id: str, event: e.Event) -> None:
         """The agent told this."""
         forking = any(call.method == "session/fork" for call in self._called.values())
         if forking and session_id not in self.states:
             self._retelling.add(session_id)  # the reply, which names it, is still to come
-        event.replay = session_id in self._retelling and event.is_history
-        self.happen(session_id, event)
+        owner = self._owners.get(session_id)
+        event.replay = (owner or session_id) in self._retelling and event.is_history
+        state = self._state(owner or session_id)
+        if owner is None and not concerns_tree(state, [event]):
+            self._record(state, event)
+            return
+        for each in placed(state, None if owner is None else session_id, event):
+            each.replay = event.replay
+            if isinstance(each, e.SubagentUpdated):
+                self._owners[each.session_id] = owner or session_id
+            self._record(state, each)
 
     def happen(self, session_id: str, event: e.Event) -> None:
-        """Record an event, whatever caused it."""
-        state = self.states.get(session_id)
-        if state is None:
-            state = self.states[session_id] = SessionState(session_id)
+        """Record an event, whatever caused it; one of a subagent is its session's, with its id."""
+        state = self._state(self._owners.get(session_id, session_id))
+        if session_id in self._owners and isinstance(event, _ASCRIBED):
+            event.subagent = session_id
+            if isinstance(event, e.PermissionRequested):
+                event.asked_by = state.subagent_name(session_id)
+        self._record(state, event)
+
+    def _state(self, session_id: str) -> SessionState:
+        if session_id not in self.states:
+            self.states[session_id] = SessionState(session_id)
+        return self.states[session_id]
+
+    def _record(self, state: SessionState, event: e.Event) -> None:
         event.seq = state.last_seq + 1
         reduce(state, event)
         self._happened.append(RecordedEvent(state, event))
@@ -92,7 +116,7 @@ class Transcript:
                 self._call(message)
             case Notification(method="session/cancel"):  # the same in both versions
                 session_id = codec.decode(message.params, v1.CancelNotification).session_id
-                state = self.states.get(session_id)
+                state = self.states.get(session_id)  # cancelling a subagent ends no turn
                 if state is not None and state.turn is not None:
                     self.happen(session_id, e.TurnCancelling(state.turn.id))
             case Reply() | Failure() if message.id in self._asked:
@@ -155,7 +179,7 @@ class Transcript:
     def _permission(self, request: Request) -> None:
         asked = codec.decode(request.params, v1.RequestPermissionRequest)
         call = wire_format.tool_call_update(asked.tool_call)
-        self.happen(asked.session_id, call)
+        self.told(asked.session_id, call)
         self.happen(
             asked.session_id,
             e.PermissionRequested(
@@ -249,7 +273,8 @@ class Transcript:
     def _settled(self, request: Request, answer: v1.RequestPermissionResponse) -> None:
         session_id = codec.decode(request.params, v1.RequestPermissionRequest).session_id
         request_id = request.id.decode()
-        pending = self.states[session_id].pending.get(request_id)
+        state = self.known(session_id)
+        pending = None if state is None else state.pending.get(request_id)
         options = pending.options if isinstance(pending, PendingPermission) else []
         outcome = answer.outcome
         chosen = outcome.option_id if isinstance(outcome, v1.SelectedPermissionOutcome) else None
@@ -295,19 +320,32 @@ class Transcript:
             self.happen(session_id, exited)
 
     def _terminal(self, session_id: str, terminal_id: str) -> Terminal | None:
-        state = self.states.get(session_id)
+        state = self.known(session_id)
         return None if state is None else state.terminals.get(terminal_id)
 
 
-class _Told:
-    def __init__(self, told: Callable[[str, e.Event], None]) -> None:
-        self._told = told
+_ASCRIBED = (e.PermissionRequested, e.AccessDecided, e.TerminalStarted, e.FileWritten)
+"""Events of a session that name the subagent they are about."""
+
+
+class Listening:
+    """Receives the updates of sessions and passes them on; ignores everything else."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+        self.known = story.known
 
     def on_events(self, session_id: str, events: list[e.Event], size: int) -> None:
         for event in events:
-            self._told(session_id, event)
+            self._story.told(session_id, event)
 
     def on_elicitation_complete(self, elicitation_id: str) -> None:
+        pass
+
+    def on_auth_status(self, status: AuthStatus) -> None:
+        pass
+
+    def on_run(self, session_id: str, run_id: str | None) -> None:
         pass
 
 

@@ -19,6 +19,7 @@ from dragoman.schema import codec, v2
 from dragoman.session import events as e
 from dragoman.session.facts import PermissionOption
 from dragoman.session.state import SessionState
+from dragoman.testing.recordings.recorded_events import Listening
 from dragoman.wire.messages import Failure, Id, Notification, Reply, Request
 
 
@@ -42,7 +43,7 @@ class SecondTranscript:
     def __init__(self, story: Story) -> None:
         self._story = story
         # To translate updates, a host only needs to receive them.
-        host: Any = _ToldV2(story)
+        host: Any = Listening(story)
         self._serving = Serving(host)
         self._prompts: dict[Id, Prompted] = {}
 
@@ -119,7 +120,7 @@ class SecondTranscript:
         """The agent asks for permission."""
         session_id, call, options, subject = permission(request)
         if call is not None:
-            self._story.happen(session_id, call)
+            self._story.told(session_id, call)
         self._story.happen(
             session_id,
             e.PermissionRequested(
@@ -142,16 +143,3 @@ def permission(
     call = tool_call_of(asked, request.params)
     options = [translation.permission_option(option) for option in asked.options]
     return asked.session_id, call, options, subject_of(asked)
-
-
-class _ToldV2:
-    def __init__(self, story: Story) -> None:
-        self._story = story
-        self.known = story.known
-
-    def on_events(self, session_id: str, events: list[e.Event], size: int) -> None:
-        for event in events:
-            self._story.told(session_id, event)
-
-    def on_elicitation_complete(self, elicitation_id: str) -> None:
-        pass

@@ -4,6 +4,11 @@ import { useState } from 'react'
 
 const chosen = new Map<string, boolean>()
 
+/** Expand rows that are not on the page, or not yet. */
+export function expand(keys: string[]): void {
+  for (const key of keys) chosen.set(key, true)
+}
+
 export function useCollapse(key: string, initially: boolean): [boolean, () => void] {
   const [, redraw] = useState(0)
   const open = chosen.get(key) ?? initially

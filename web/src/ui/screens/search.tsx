@@ -3,9 +3,11 @@
 import { useEffect, useState } from 'react'
 import { shownSessions } from '../../core/listing'
 import { visible } from '../../core/safe_text'
+import type { SessionState, Subagent } from '../../core/state'
 import { search, type SearchHit } from '../../live/api'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'
+import { expand } from '../common/collapse'
 import { Plain } from '../common/plain_text'
 import { go, paths } from '../shell/route'
 import { shell } from '../shell/shell'
@@ -44,7 +46,11 @@ function Hit({ hit }: { hit: SearchHit }) {
     go(paths.session(hit.sessionId))
     const session = store.open(hit.sessionId)
     await session.load()
-    const at = session.state.entries.findLastIndex((entry) => entry.seq <= hit.seq)
+    const subagents = hit.kind === 'subagent' ? speakers(session.state, hit.seq) : []
+    expand(subagents.map(({ sessionId }) => `subagent:${sessionId}`))
+    // What a subagent said is drawn where the outermost of them was started.
+    const seq = subagents.at(-1)?.seq ?? hit.seq
+    const at = session.state.entries.findLastIndex((entry) => entry.seq <= seq)
     if (at >= 0) go(paths.entry(hit.sessionId, session.first + at))
   }
   return (
@@ -55,6 +61,14 @@ function Hit({ hit }: { hit: SearchHit }) {
       </button>
     </li>
   )
+}
+
+/** The subagent that said it, and those that started that one, the outermost last. */
+function speakers({ subagents }: SessionState, seq: number): Subagent[] {
+  const found = [...subagents.values()].find(({ thread }) => thread.entries.some((entry) => entry.seq === seq))
+  const path: Subagent[] = []
+  for (let each = found; each !== undefined && !path.includes(each); each = each.parent === null ? undefined : subagents.get(each.parent)) path.push(each)
+  return path
 }
 
 function parts(snippet: string): [string, boolean][] {

@@ -1,7 +1,7 @@
 // Subagents: each is shown in the thread where it started, with what it told and with those that it
 // started itself, to any depth.
 
-import { useSyncExternalStore } from 'react'
+import { useState, useSyncExternalStore } from 'react'
 import type { Json } from '../../core/generated/content'
 import { clock, plural, table } from '../../core/format'
 import { placed, subagentAtWork, type Entry, type SessionState, type Subagent, type ToolCall } from '../../core/state'
@@ -13,6 +13,7 @@ import { StopOne } from '../composer/stop_button'
 import { EntryView } from './entry_view'
 import { Icon, Spinner, type IconName } from '../common/icons'
 import { Plain } from '../common/plain_text'
+import { attempt } from '../shell/shell'
 import { Raw } from './tool_call'
 
 const DEEPEST = 3
@@ -31,11 +32,11 @@ export function SubagentView({ session, child, depth = 1 }: { session: LiveSessi
         <button type="button" className="toolhead" data-fold="" aria-expanded={open} onClick={toggle}>
           <Icon name="chevron" className={open ? 'turned' : ''} />
           <Icon name="bot" />
-          <span className="title">Subagent: <Plain text={child.title || child.sessionId} /></span>
+          <span className="title">Subagent: <Plain text={nameOf(session.state, child)} />{child.description && !open && <span className="quiet"> <Plain text={child.description} /></span>}</span>
           {state && <SubagentState state={asks ? 'requires_action' : state === 'idle' && stopped === 'cancelled' ? stopped : state} />}
         </button>
         {child.capabilities?.cancel != null && subagentAtWork(child) && (
-          <StopOne session={session} what={`the subagent ${reveal(child.title || child.sessionId)}`} stop={() => sessions.cancelSubagent(session.id, child.sessionId)} />
+          <StopOne session={session} what={`the subagent ${reveal(nameOf(session.state, child))}`} stop={() => sessions.cancelSubagent(session.id, child.sessionId)} />
         )}
       </div>
       {open && (
@@ -53,12 +54,21 @@ export function SubagentView({ session, child, depth = 1 }: { session: LiveSessi
 
 /** The newest of what it told; its questions are at the end of the session's thread. */
 function Thread({ session, child }: { session: LiveSession; child: Subagent }) {
-  const { entries, entriesBefore, usage } = child.thread
-  const shown = entries.slice(-MOST_SHOWN)
-  const left = entriesBefore + entries.length - shown.length
+  const [most, setMost] = useState(MOST_SHOWN)
+  const [busy, setBusy] = useState(false)
+  const { entriesBefore, usage } = child.thread
+  const entries = session.earlierOf(child).concat(child.thread.entries)
+  const shown = entries.slice(-most)
+  const left = entriesBefore + child.thread.entries.length - shown.length
+  const more = async () => {
+    setBusy(true)
+    if (shown.length === entries.length) await attempt(session.lookBackAt(child))
+    setBusy(false)
+    setMost(most + MOST_SHOWN)
+  }
   return (
     <div className="subthread">
-      {left > 0 && <p className="quiet">… {plural(left, 'earlier row')}. The session export has all of them.</p>}
+      {left > 0 && <p className="quiet"><button type="button" className="small" disabled={busy} onClick={() => void more()}>{busy && <Spinner />} Show earlier rows</button> {plural(left, 'earlier row')}</p>}
       {shown.map((entry) => <div key={entry.seq} className="subentry" data-kind={entry.type}><EntryView session={session} entry={entry} place={-1} subagent={child} /></div>)}
       {usage !== null && <p className="quiet">Context: {usage.used.toLocaleString('en')} of {usage.size.toLocaleString('en')} tokens</p>}
     </div>
@@ -68,6 +78,14 @@ function Thread({ session, child }: { session: LiveSession; child: Subagent }) {
 function doing(child: Subagent): { state: string; stopped: string } {
   const { state, stopReason } = child.state ?? {}
   return { state: typeof state === 'string' ? state : '', stopped: typeof stopReason === 'string' ? stopReason : '' }
+}
+
+/** With a number, if the same agent started others with the same name before: questions say it too. */
+function nameOf({ subagents }: SessionState, child: Subagent): string {
+  const name = child.title || child.sessionId
+  const alike = [...subagents.values()].filter((each) => each.parent === child.parent && (each.title || each.sessionId) === name)
+  const number = alike.indexOf(child)
+  return number > 0 ? `${name} ${number + 1}` : name
 }
 
 function startedBy({ subagents }: SessionState, parent: string): Subagent[] {
