@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
     from dragoman.agents.agent_fence import fence_around
     from dragoman.agents.extensions import Quirks
-    from dragoman.agents.settings import AgentSettings, Retention, Settings, load_settings
+    from dragoman.agents.settings import (
+        AgentSettings,
+        ModelProvider,
+        Retention,
+        Settings,
+        load_settings,
+    )
     from dragoman.agents.sign_ins import AuthStatus
     from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
     from dragoman.client.client import Client, run_prompt
@@ -271,6 +277,7 @@ __all__ = [
     "McpServer",
     "MethodNotFound",
     "Mode",
+    "ModelProvider",
     "Modes",
     "NameTaken",
     "NoProgress",
@@ -389,7 +396,7 @@ __all__ = [
 _NAMES = {
     "agents.agent_fence": "fence_around",
     "agents.extensions": "Quirks",
-    "agents.settings": "AgentSettings Retention Settings load_settings",
+    "agents.settings": "AgentSettings ModelProvider Retention Settings load_settings",
     "agents.sign_ins": "AuthStatus",
     "client.capabilities": "AgentCapabilities AgentInfo AuthMethod SessionInfo",
     "client.client": "Client run_prompt",

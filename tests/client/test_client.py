@@ -18,6 +18,7 @@ from dragoman import (
     AgentCommand,
     Client,
     HostCapabilities,
+    ModelProvider,
     Policy,
     Rule,
     Timeouts,
@@ -259,7 +260,7 @@ async def test_signing_in_through_a_terminal_is_offered_when_asked_for() -> None
         pass
     offered = agent.sent("initialize")[0]["clientCapabilities"]
     assert offered["auth"] == {"terminal": True}
-    assert offered["_meta"] == {"a": 1}
+    assert offered["_meta"] == {"terminal_output": True, "a": 1}
 
 
 # ── what the agent offers ─────────────────────────────────────────────────────────────────────
@@ -379,6 +380,27 @@ async def test_providers_are_listed_set_and_disabled() -> None:
         {"providerId": "main", "apiType": "openai", "baseUrl": "https://x", "headers": {"h": "v"}}
     ]
     assert agent.sent("providers/disable") == [{"providerId": "main"}]
+
+
+GATEWAY = ModelProvider(api_type="openai", base_url="https://x", headers={"h": "v"})
+GATEWAY_SENT = {"apiType": "openai", "baseUrl": "https://x", "headers": {"h": "v"}}
+
+
+async def test_providers_are_set_as_soon_as_the_agent_has_started(tmp_path: Path) -> None:
+    agent = RawAgent()
+    providers = {"main": GATEWAY, "other": None}
+    async with opened(agent, tmp_path, model_providers=providers):
+        assert agent.sent("providers/set") == [{"providerId": "main"} | GATEWAY_SENT]
+        assert agent.sent("providers/disable") == [{"providerId": "other"}]
+    methods = [each["method"] for each in agent.received if "method" in each]
+    assert methods.index("providers/set") < methods.index("session/new")
+
+
+async def test_an_agent_that_cannot_use_the_providers_that_are_set_does_not_start() -> None:
+    agent = RawAgent({})
+    with pytest.raises(Unsupported, match="the model providers that are set for it"):
+        await Client.start(agent.connect(), model_providers={"main": GATEWAY}).__aenter__()
+    assert agent.sent("providers/set") == []
 
 
 # ── who listens in ────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ import pytest
 from support.clients import started
 from support.hubs import TestLauncher, stored
 from support.raw_agent import RawAgent
+from support.serving import served
 
 from dragoman import Unsupported, tracing
 from dragoman.hub.cluster import commands as c
@@ -64,3 +65,19 @@ async def test_archived_sessions_are_listed_as_asked(tmp_path: Path) -> None:
     async with started(plain) as client:
         with pytest.raises(Unsupported):
             [each async for each in client.list_sessions(archived="only")]
+
+
+async def test_a_request_over_http_brings_it_along(tmp_path: Path) -> None:
+    agent = RawAgent(session__prompt={"stopReason": "end_turn"})
+    trace = {"traceparent": PARENT, "tracestate": "vendor=1"}
+    async with served(tmp_path, {"raw": agent}) as web:
+        body = {"agent": "raw", "cwd": str(tmp_path)}
+        session_id = (await web.call("POST", "/api/sessions", body, headers=trace))["id"]
+        path = f"/api/sessions/{session_id}/prompt"
+        await web.call("POST", path, {"text": "go"}, headers=trace)
+        await web.until(session_id, "idle")
+        await web.done(session_id, "again")
+    assert agent.sent("session/new")[0]["_meta"] == trace
+    first, second = agent.sent("session/prompt")
+    assert first["_meta"] == trace
+    assert "_meta" not in second

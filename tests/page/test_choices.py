@@ -111,15 +111,39 @@ async def test_what_an_agent_asks_while_signing_in_is_answered_there(tmp_path: P
         await expect(question).to_have_count(0)
 
 
+def careful(folder: Path) -> tuple[str, str]:
+    """The arguments with which the server has this agent alone."""
+    program = Path(__file__).parent / "programs" / "asks_at_load.py"
+    agent = {"command": sys.executable, "args": [str(program)]}
+    settings = folder / "settings.json"
+    settings.write_text(json.dumps({"agent_servers": {"careful": agent}}))
+    return "--settings", str(settings)
+
+
+async def test_what_an_agent_asks_on_its_own_is_in_the_inbox_at_once(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *careful(tmp_path)) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await new_session(page)
+        await prompt(page, "ask me something")
+        await expect(page).to_have_title("(1) Dragoman")
+        await page.evaluate("location.hash = '#/inbox'")
+        question = page.get_by_label("Question from the agent")
+        await expect(question).to_contain_text("Which code, by the way?")
+        await question.get_by_label("Code").fill("1234")
+        await question.get_by_role("button", name="Send").click()
+        await expect(question).to_have_count(0)
+        await expect(page).to_have_title("Dragoman")
+        await expect(page.get_by_text("Nothing needs your answer.")).to_be_visible()
+
+
 async def test_what_an_agent_asks_before_it_goes_on_is_answered_in_the_session(
     tmp_path: Path,
 ) -> None:
-    program = Path(__file__).parent / "programs" / "asks_at_load.py"
-    agent = {"command": sys.executable, "args": [str(program)]}
-    settings = tmp_path / "settings.json"
-    settings.write_text(json.dumps({"agent_servers": {"careful": agent}}))
     async with (
-        served(tmp_path, "--settings", str(settings)) as site,
+        served(tmp_path, *careful(tmp_path)) as site,
         browsed() as browser,
         person(browser, site) as page,
     ):

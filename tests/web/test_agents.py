@@ -142,6 +142,55 @@ async def test_what_an_agent_asks_in_session_new_is_on_the_session_s_record(tmp_
         ]
 
 
+# ── model providers ───────────────────────────────────────────────────────────────────────────
+
+MAIN = {"providerId": "main", "supported": ["openai"], "required": False}
+AT = {"apiType": "openai", "baseUrl": "https://llm.example"}
+
+
+async def test_model_providers_are_listed_set_and_disabled(tmp_path: Path) -> None:
+    agent = RawAgent(providers__list={"providers": [MAIN | {"current": AT}]})
+    async with served(tmp_path, {"raw": agent}) as web:
+        path = "/api/agents/raw/providers"
+        assert await web.call("GET", path) == {"providers": [MAIN | {"current": AT}]}
+        await web.call("PUT", f"{path}/main", AT | {"headers": {"x-key": "k"}})
+        await web.call("DELETE", f"{path}/main")
+        wrong = await web.refused("PUT", f"{path}/main", {"apiType": "", "baseUrl": "x"})
+        assert wrong == (400, "invalid")
+        assert web.server.launcher.model_providers == {"raw": {"main": None}}
+    sent = {"providerId": "main", "headers": {"x-key": "k"}} | AT
+    assert agent.sent("providers/set") == [sent]
+    assert agent.sent("providers/disable") == [{"providerId": "main"}]
+
+
+async def test_an_agent_without_model_providers_says_so(tmp_path: Path) -> None:
+    async with served(tmp_path, {"raw": RawAgent({})}) as web:
+        for method, at in (("GET", ""), ("DELETE", "/main")):
+            refused = await web.refused(method, f"/api/agents/raw/providers{at}")
+            assert refused == (409, "unsupported")
+        assert web.server.launcher.model_providers == {}
+
+
+# ── sessions that the agent keeps ─────────────────────────────────────────────────────────────
+
+
+async def test_the_agent_s_sessions_are_listed_by_archived_and_with_their_status(
+    tmp_path: Path,
+) -> None:
+    listed = {"sessions": [{"sessionId": "s1", "cwd": "/x", "archived": True}]}
+    agent = RawAgent(session__list=listed, session__status={"status": "saved"})
+    async with served(tmp_path, {"raw": agent}) as web:
+        path = "/api/agents/raw/sessions"
+        [found] = (await web.call("GET", f"{path}?archived=only"))["sessions"]
+        assert (found["id"], found["archived"], found["status"]) == ("s1", True, "saved")
+        assert await web.refused("GET", f"{path}?archived=some") == (400, "invalid")
+    assert agent.sent("session/list") == [{"archived": "only"}]
+    assert agent.sent("session/status") == [{"sessionId": "s1"}]
+
+
+# ── signing out ───────────────────────────────────────────────────────────────────────────────
+
+
 async def test_signing_out(tmp_path: Path) -> None:
     able = v1.AgentCapabilities(auth=v1.AgentAuthCapabilities(logout=v1.LogoutCapabilities()))
     agents = {

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.raw_agent import RawAgent
 from support.serving import SECONDS, STREAM, Sent, Served, also_served, sent_events, served
 
 from dragoman.testing import AgentTurn, ScriptedAgent
@@ -226,6 +227,31 @@ async def test_readers_of_all_sessions_are_told_what_the_list_says_now(tmp_path:
             assert (await _next_of(events, "session")).json["archived"] is True
             await web.call("DELETE", path)
             assert (await _next_of(events, "session", "deleted")).json == {"sessionId": session_id}
+
+
+async def test_readers_are_told_when_an_agent_asks_something_outside_of_sessions(
+    tmp_path: Path,
+) -> None:
+    """Also when it asks on its own, while nobody waits for it."""
+    agent = RawAgent()
+    async with served(tmp_path, {"raw": agent}) as web:
+        await web.call("POST", "/api/sessions", {"agent": "raw", "cwd": str(tmp_path)})
+        async with web.http.stream("GET", "/api/events") as response:
+            events = sent_events(response)
+            await _next_of(events, "position")
+            form = {"mode": "form", "message": "Which team?", "requestedSchema": TEAM}
+            asking = asyncio.create_task(agent.ask("elicitation/create", form))
+            assert (await _next_of(events, "questions")).json == {"agents": ["raw"]}
+            [asked] = (await web.call("GET", "/api/questions"))["questions"]
+            assert (asked["agent"], asked["message"]) == ("raw", "Which team?")
+            answer = {"action": "accept", "content": {"team": "red"}}
+            await web.call("POST", f"/api/agents/raw/questions/{asked['id']}", answer)
+            assert (await asking)["result"] == answer
+            assert (await _next_of(events, "questions")).json == {"agents": []}
+            assert await web.call("GET", "/api/questions") == {"questions": []}
+
+
+TEAM = {"type": "object", "properties": {"team": {"type": "string"}}, "required": ["team"]}
 
 
 async def test_what_another_process_renames_and_deletes_is_told_too(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 from support.programs.tree_agent import NAMES, agent, sentence
 from support.serving import served
 
+from dragoman.testing import AgentTurn, ScriptedAgent
+
 
 async def test_every_question_of_a_tree_is_listed_with_who_asks_and_answered(
     tmp_path: Path,
@@ -46,3 +48,25 @@ async def test_one_subagent_is_stopped_over_http(tmp_path: Path) -> None:
             "reader-1",
         }
         await web.call("POST", path)
+
+
+async def test_the_entries_of_a_subagent_are_told_page_by_page(tmp_path: Path) -> None:
+    def script(turn: AgentTurn) -> None:
+        child = turn.subagent("child", title="Child")
+        for number in range(300):
+            child.tool_call(f"call-{number}", f"step {number}", status="completed")
+        child.done()
+
+    async with served(tmp_path, {"scripted": ScriptedAgent(script)}) as web:
+        session_id = await web.new_session()
+        found = await web.done(session_id)
+        [child] = found["subagents"]
+        assert child["thread"]["entriesBefore"] == 100
+        path = f"/api/sessions/{session_id}/subagents/child/entries"
+        page = await web.call("GET", f"{path}?before=100&entries=40")
+        assert (page["firstEntry"], page["entryCount"]) == (60, 300)
+        assert [each["title"] for each in page["entries"]] == [f"step {n}" for n in range(60, 100)]
+        last = await web.call("GET", f"{path}?entries=1")
+        assert [each["title"] for each in last["entries"]] == ["step 299"]
+        unknown = path.replace("child", "nobody")
+        assert await web.refused("GET", unknown) == (404, "unknown_subagent")

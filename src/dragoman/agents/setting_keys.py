@@ -70,6 +70,12 @@ AGENT_KEYS: Keys = {
         "the same for new sessions of this agent, instead of the one for every agent; `null` for "
         "none",
     ),
+    "providers": (
+        "object",
+        "the model providers of the agent, by the ids that `dragoman agents providers` lists: an "
+        "object for each, or `null` to switch it off. They are sent each time the agent starts, "
+        "and an agent that does not support that does not start",
+    ),
     "proxies": ("list", "ACP proxies between you and the agent, the nearest to you first"),
     "quirks": ("object", "workarounds for agents that deviate from the protocol"),
     "fence": ("string or object", "as at the top; replaces what is said there"),
@@ -105,6 +111,15 @@ SYSTEM_PROMPT_KEYS: Keys = {
         '`"append"` or `"override"`',
         "whether it is added to the agent's own instructions, the default, or takes their place",
     ),
+}
+
+PROVIDER_KEYS: Keys = {
+    "api_type": (
+        "string",
+        "the protocol that is spoken there, such as `openai` or `anthropic`; required",
+    ),
+    "base_url": ("string", "the address for requests to the model; required"),
+    "headers": ("object of strings", "HTTP headers to send along; they may hold keys"),
 }
 
 QUIRKS_KEYS: Keys = {

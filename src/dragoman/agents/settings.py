@@ -22,6 +22,7 @@ from dragoman.agents.setting_keys import (
     FENCE_KEYS,
     MCP_KEYS,
     OFFER_KEYS,
+    PROVIDER_KEYS,
     PROXY_KEYS,
     QUIRKS_KEYS,
     RETENTION_KEYS,
@@ -70,6 +71,14 @@ class SseServer(msgspec.Struct, kw_only=True):
     headers: dict[str, str] = {}
 
 
+class ModelProvider(msgspec.Struct, kw_only=True, frozen=True):
+    """Where an agent sends its requests to a model, and in which protocol."""
+
+    api_type: str
+    base_url: str
+    headers: dict[str, str] = {}
+
+
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
@@ -91,6 +100,8 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
     offer: Offer = EVERYTHING
     system_prompt: SystemPrompt | UnsetType | None = UNSET
     """That of its new sessions; if it is not set, that of the settings for all agents counts."""
+    providers: dict[str, ModelProvider | None] = {}
+    """Its model providers, by their ids; None for one that is switched off."""
     fence: FenceTerms | None = None
     """Its own, if the settings have one for it."""
 
@@ -300,6 +311,7 @@ class _Reader:
             if "system_prompt" in entry
             else UNSET,
             fence=self._fence(entry["fence"], f"{place}.fence") if "fence" in entry else None,
+            providers=self._providers(entry.get("providers", {}), f"{place}.providers"),
             proxies=tuple(
                 self._proxy(value, f"{place}.proxies[{index}]")
                 for index, value in enumerate(
@@ -358,6 +370,20 @@ class _Reader:
                 return value
             case _:
                 return self._fail(place, 'either "here" or "there"')
+
+    def _providers(self, value: Any, place: str) -> dict[str, ModelProvider | None]:
+        return {
+            name: None if entry is None else self._provider(entry, f"{place}.{name}")
+            for name, entry in self._object(value, place).items()
+        }
+
+    def _provider(self, value: Any, place: str) -> ModelProvider:
+        entry = self._object(value, place, PROVIDER_KEYS)
+        return ModelProvider(
+            api_type=self._word(entry.get("api_type"), f"{place}.api_type"),
+            base_url=self._word(entry.get("base_url"), f"{place}.base_url"),
+            headers=self._headers(entry.get("headers", {}), f"{place}.headers"),
+        )
 
     def _quirks(self, value: Any, place: str) -> Quirks | None:
         if value is None:

@@ -1,4 +1,4 @@
-"""Changes `settings.json`: adds an agent to it, or takes one out.
+"""Changes `settings.json`: adds an agent or its model providers, or takes them out.
 
 The order of what is there stays. A file that is not sound is left alone, with the usual error.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,27 @@ def drop_agent(path: Path, name: str) -> None:
     text = _text(path)
     document = _document(text, path)
     document.get("agent_servers", {}).pop(name, None)
+    _write(path, _rendered(document, text))
+
+
+def set_provider(path: Path, agent: str, provider_id: str, entry: Mapping[str, Any] | None) -> None:
+    """Set a model provider of an agent that is there; None switches it off. Raises ConfigError,
+    OSError."""
+    _edit_providers(path, agent, lambda providers: providers.update({provider_id: entry}))
+
+
+def drop_provider(path: Path, agent: str, provider_id: str) -> None:
+    """Take a model provider out, if it is there. Raises ConfigError, OSError."""
+    _edit_providers(path, agent, lambda providers: providers.pop(provider_id, None))
+
+
+def _edit_providers(path: Path, agent: str, edit: Callable[[dict[str, Any]], object]) -> None:
+    text = _text(path)
+    document = _document(text, path)
+    found = document["agent_servers"][agent]
+    edit(providers := found.pop("providers", {}))
+    if providers:
+        found["providers"] = providers
     _write(path, _rendered(document, text))
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from dragoman.agents.extensions import Quirks
 from dragoman.agents.known import known_command
+from dragoman.agents.settings import ModelProvider
 from dragoman.agents.sign_ins import AuthStatus
 from dragoman.client.capabilities import (
     AgentCapabilities,
@@ -58,8 +59,8 @@ from dragoman.host.workspace.files import FilesProvider
 from dragoman.rpc import Pace, Tap
 from dragoman.session.bounds import ID, LIMITS, weigh_struct
 from dragoman.transport.stdio import AgentCommand
-from dragoman.transport.target import ProxyTarget, RemoteAgent, is_remote
-from dragoman.transport.transport import Side, Transport
+from dragoman.transport.target import ProxyTarget, RemoteAgent, agent_name, is_remote, side_of
+from dragoman.transport.transport import Transport
 
 if TYPE_CHECKING:
     from dragoman.host.fence.fence import Fence
@@ -99,6 +100,7 @@ class Client:
         proxies: Sequence[ProxyTarget] = (),
         questions: Attendance | None = None,
         fence: Fence | None = None,
+        model_providers: Mapping[str, ModelProvider | None] | None = None,
     ) -> None:
         self.name = name
         self.fence = fence
@@ -109,6 +111,9 @@ class Client:
         self._outside = OutsideQuestions(
             terms.providers.elicitation, offered=capabilities.elicitation, attended=self.attended
         )
+        self.on_question: Callable[[], None] | None = None
+        """Called when there is one more or one less in `pending`."""
+        self._outside.on_change = self._note_question
         self._router = Router(self._outside)
         if fence is not None:
             fence.network.rules.sessions = self._router.gates
@@ -117,7 +122,7 @@ class Client:
         """Whether the agent is signed in, as it last said; None if it said nothing yet."""
         self.on_auth: Callable[[AuthStatus], None] | None = None
         """Called when that changes."""
-        side = _side(agent, proxies)
+        side = side_of(agent, proxies)
         self.files_are_here = side == "here"
         offers = offered_by(capabilities, terms.policy, name, side)
         if fence is not None:
@@ -132,6 +137,7 @@ class Client:
             protocol=protocol,
             proxies=proxies,
             fence=fence,
+            model_providers=model_providers,
         )
         self.openings = Openings(
             self, self._router, terms, offers, folders_are_here=side != "there"
@@ -158,6 +164,7 @@ class Client:
         proxies: Sequence[ProxyTarget] = (),
         questions: Attendance | None = None,
         fence: Fence | None = None,
+        model_providers: Mapping[str, ModelProvider | None] | None = None,
     ) -> Client:
         """A client for `agent`: a known agent by name, an address, a command, or a transport.
 
@@ -168,14 +175,14 @@ class Client:
         program first reads `session.pending` or calls `session.events()`. `tap` sees every frame,
         `listen` every event. `protocol` is the newest version of ACP to speak, 1 or 2. `proxies`
         are between us and the agent, the nearest to us first. `fence` is built around the agent and
-        the terminals that we serve.
+        the terminals that we serve. `model_providers` are set each time the agent starts.
 
         Raises UnknownAgent for an unknown name, ValueError for a proxy at an address other than a
         WebSocket's, and TypeError for anything else that is not an agent, or for a provider that
         lacks a method.
         """
         providers = checked_providers(files, terminals, permissions, elicitation, fence)
-        known_as = name or name_of(agent)
+        known_as = name or agent_name(agent)
         return cls(
             _called(_found(agent), known_as),
             name=known_as,
@@ -187,6 +194,7 @@ class Client:
             proxies=tuple(proxies),
             questions=questions,
             fence=fence,
+            model_providers=model_providers,
         )
 
     # ── the connection ────────────────────────────────────────────────────────────────────────
@@ -288,6 +296,10 @@ class Client:
             self._outside.attended = True
         return list(self._outside.pending.values())
 
+    def _note_question(self) -> None:
+        if self.on_question is not None:
+            self.on_question()
+
     @property
     def questions(self) -> Attendance | None:
         """What happens to a question that nobody answers at once, here and in sessions opened from
@@ -357,14 +369,21 @@ class Client:
         *,
         meta: Meta = None,
     ) -> None:
-        """Change the address and headers of a model provider. Raises Unsupported."""
-        self.require("providers", "providers/set")
-        await self.dialect.set_provider(provider_id, api_type, base_url, dict(headers or {}), meta)
+        """Change the address and headers of a model provider, also for when the agent is started
+        again. Raises Unsupported."""
+        provider = ModelProvider(api_type=api_type, base_url=base_url, headers=dict(headers or {}))
+        await self._provide("providers/set", provider_id, provider, meta)
 
     async def disable_provider(self, provider_id: str, *, meta: Meta = None) -> None:
         """Switch a provider off. Raises Unsupported."""
-        self.require("providers", "providers/disable")
-        await self.dialect.disable_provider(provider_id, meta)
+        await self._provide("providers/disable", provider_id, None, meta)
+
+    async def _provide(
+        self, method: str, provider_id: str, provider: ModelProvider | None, meta: Meta
+    ) -> None:
+        self.require("providers", method)
+        await self.dialect.set_provider(provider_id, provider, meta)
+        self._connection.model_providers[provider_id] = provider
 
     # ── opening sessions ──────────────────────────────────────────────────────────────────────
 
@@ -528,15 +547,6 @@ class Client:
         await self.openings.reconnect(session)
 
 
-def _side(
-    agent: AgentCommand | RemoteAgent | Transport, proxies: Sequence[ProxyTarget]
-) -> Side | None:
-    """Where the folders are; what is here is served to one elsewhere only if that was said."""
-    side = agent.files if isinstance(agent, AgentCommand | RemoteAgent) else "here"
-    all_here = all(proxy.files == "here" for proxy in proxies)
-    return side if all_here or side != "here" else None
-
-
 def _found(
     agent: str | AgentCommand | RemoteAgent | Transport,
 ) -> AgentCommand | RemoteAgent | Transport:
@@ -559,19 +569,6 @@ def _called(
     return msgspec.structs.replace(agent, name=name)
 
 
-def name_of(agent: str | AgentCommand | RemoteAgent | Transport) -> str:
-    """What an agent is called that was given no name."""
-    match agent:
-        case str():
-            return RemoteAgent(agent).name if is_remote(agent) else agent
-        case RemoteAgent():
-            return agent.name
-        case AgentCommand():
-            return os.path.basename(agent.command)
-        case _:
-            return ""
-
-
 def _absolute(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(path)
 
@@ -588,7 +585,7 @@ def run_prompt(
     Raises what `Client.start` and the turn raise. Cannot be used inside a running event loop.
     """
     rules = policy or Policy()
-    can_write = rules.could_allow("write", agent=name_of(agent), person=False)
+    can_write = rules.could_allow("write", agent=agent_name(agent), person=False)
     offers = HostCapabilities(write_files=can_write)
 
     async def run() -> str:

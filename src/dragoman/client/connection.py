@@ -10,12 +10,13 @@ version 1.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman._version import __version__
+from dragoman.agents.settings import ModelProvider
 from dragoman.client.config import HostCapabilities, Timeouts
 from dragoman.client.dialects.dialect import Dialect, Host, InboundHandler, Welcome
 from dragoman.client.dialects.v1.dialect import V1
@@ -28,6 +29,7 @@ from dragoman.errors import (
     InvalidMessage,
     MethodNotFound,
     RemoteError,
+    Unsupported,
     VersionMismatch,
 )
 from dragoman.rpc import Pace, Peer, Tap
@@ -57,7 +59,10 @@ class Connection:
         protocol: int = 1,
         proxies: Sequence[ProxyTarget] = (),
         fence: Fence | None = None,
+        model_providers: Mapping[str, ModelProvider | None] | None = None,
     ) -> None:
+        self.model_providers = dict(model_providers or {})
+        """Sent each time the agent has started; None switches one off."""
         self.pids: list[int] = []
         """The processes that we started: those of the proxies, and behind them the agent's."""
         self._agent = agent
@@ -96,14 +101,15 @@ class Connection:
     async def connect(self) -> Welcome:
         """Start the agent and shake hands.
 
-        Raises StartError, ConnectionLost, CallTimeout, RemoteError, InvalidMessage or
-        VersionMismatch.
+        Raises StartError, ConnectionLost, CallTimeout, RemoteError, InvalidMessage,
+        VersionMismatch, or Unsupported if there are model providers to set and it takes none.
         """
         transport = await self._start_transport()
         self.pids = processes_of(transport)
         self._peer = peer = await self._serve(transport)
         try:
             welcome = await self._shake_hands(peer)
+            await self._set_providers(welcome)
         except CallTimeout as error:
             silent = transport.silent if isinstance(transport, ChainTransport) else ""
             await peer.aclose()
@@ -143,6 +149,12 @@ class Connection:
             self._serving.serving = agreed.serving
         peer.usual = self._serving.usual()
         return agreed.welcome
+
+    async def _set_providers(self, welcome: Welcome) -> None:
+        if self.model_providers and not welcome.capabilities.providers:
+            raise Unsupported("the model providers that are set for it: providers/set")
+        for provider_id, provider in self.model_providers.items():
+            await self.dialect.set_provider(provider_id, provider)
 
     async def _watch(self, peer: Peer) -> None:
         self._on_lost(await peer.wait_ended())

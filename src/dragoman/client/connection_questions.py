@@ -6,6 +6,8 @@ added to that session's record once it is open.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from dragoman.client.dialects.dialect import Place
@@ -31,6 +33,8 @@ class OutsideQuestions:
         self, provider: ElicitationProvider | None, *, offered: bool, attended: bool | None = None
     ) -> None:
         self._offered = offered
+        self.on_change: Callable[[], None] | None = None
+        """Called when something was asked or settled."""
         self.attended = attended
         self.pending: dict[str, ElicitationRequest] = {}
         self._places: dict[str, Place | None] = {}
@@ -59,6 +63,7 @@ class OutsideQuestions:
             return self._settled(request, place, ElicitationAnswer("decline"))
         self.pending[request.request_id] = request
         self._places[request.request_id] = place
+        self._changed()
         asking = None if self._provider is None else self._provider.create_elicitation(request)
         return await self._questions.ask(
             request.request_id, lambda answer: self._settled(request, place, answer), asking
@@ -69,6 +74,7 @@ class OutsideQuestions:
     ) -> ElicitationAnswer:
         self.pending.pop(request.request_id, None)
         self._places.pop(request.request_id, None)
+        self._changed()
         if place is None:
             self._room.leave(request.request_id)
         else:
@@ -76,6 +82,10 @@ class OutsideQuestions:
             settled = e.ElicitationSettled(request.request_id, answer.action)
             place.asked += [request.as_event(), settled]
         return answer
+
+    def _changed(self) -> None:
+        if self.on_change is not None:
+            self.on_change()
 
     def answer(self, request_id: str, answer: ElicitationAnswer) -> None:
         """Raises KeyError for one that is unknown or settled, ValueError for one that is accepted

@@ -108,6 +108,7 @@ class Hub:
             limits=self.limits,
             attended=attended,
             on_auth=None if sign_ins is None else sign_ins.note,
+            on_question=self.news.tell_all,
         )
         self._opener = Opener(
             store,
@@ -314,8 +315,8 @@ class Hub:
         self.running.detach(live)
         await self.running.until_free(live.id)
 
-    def clients(self, agent: str) -> list[Client]:
-        """The clients of this agent that run here."""
+    def clients(self, agent: str | None) -> list[Client]:
+        """The clients of this agent that run here; of all agents for None."""
         return self._agents.clients(agent)
 
     @asynccontextmanager

@@ -5,6 +5,7 @@ Nothing here shows a header's value, nor the parts of an address that may hold o
 
 from __future__ import annotations
 
+import os
 import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
@@ -156,6 +157,28 @@ def check_proxy(proxy: ProxyTarget) -> None:
     """Raises ValueError: Streamable HTTP sorts messages by session, and wrapped ones name none."""
     if isinstance(proxy, RemoteAgent) and not proxy.url.lower().startswith(("ws://", "wss://")):
         raise ValueError("a remote proxy needs a ws:// or wss:// address")
+
+
+def agent_name(agent: str | AgentCommand | RemoteAgent | Transport) -> str:
+    """What an agent is called that was given no name."""
+    match agent:
+        case str():
+            return RemoteAgent(agent).name if is_remote(agent) else agent
+        case RemoteAgent():
+            return agent.name
+        case AgentCommand():
+            return os.path.basename(agent.command)
+        case _:
+            return ""
+
+
+def side_of(
+    agent: AgentCommand | RemoteAgent | Transport, proxies: Sequence[ProxyTarget]
+) -> Side | None:
+    """Where the folders are; what is here is served to one elsewhere only if that was said."""
+    side = agent.files if isinstance(agent, AgentCommand | RemoteAgent) else "here"
+    all_here = all(proxy.files == "here" for proxy in proxies)
+    return side if all_here or side != "here" else None
 
 
 def name_of(target: AgentCommand | RemoteAgent | Transport) -> str:

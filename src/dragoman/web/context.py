@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dragoman.host.forms.elicitation import ElicitationRequest
 from dragoman.host.rules.rule import Rule
 from dragoman.hub.cluster.owner import is_gone
 from dragoman.hub.hub import Hub
@@ -45,7 +46,12 @@ class Server:
     def __post_init__(self) -> None:
         self.costs = Costs(self.hub.store)
         self.endings = Endings(self.hub.store)
-        self.roster = Roster(self.hub.store, self.hub.news, self.closing)
+        self.roster = Roster(self.hub.store, self.hub.news, self.closing, self.questions_outside)
+
+    def questions_outside(self) -> list[tuple[str, ElicitationRequest]]:
+        """What agents that run here ask outside any session, with their names."""
+        clients = self.hub.clients(None)
+        return [(client.name, asked) for client in clients for asked in client.pending]
 
     @property
     def default_agent(self) -> str:

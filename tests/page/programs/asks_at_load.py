@@ -1,4 +1,5 @@
-"""An agent that asks for a code before it goes on with a session, written by hand."""
+"""An agent that asks for a code before it goes on with a session, and when a prompt says so;
+written by hand."""
 
 from __future__ import annotations
 
@@ -36,6 +37,10 @@ for line in sys.stdin:
             loading = message["id"]
             form = {"mode": "form", "message": "Which code?", "requestedSchema": SCHEMA}
             send(id="q", method="elicitation/create", params={**form, "requestId": loading})
+        case "session/prompt" if "ask" in params["prompt"][0]["text"]:
+            form = {"mode": "form", "message": "Which code, by the way?", "requestedSchema": SCHEMA}
+            send(id="aside", method="elicitation/create", params=form)
+            send(id=message["id"], result={"stopReason": "end_turn"})
         case "session/prompt":
             chunk = {"type": "text", "text": "Here I am."}
             update = {"sessionUpdate": "agent_message_chunk", "content": chunk}

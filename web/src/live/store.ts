@@ -4,7 +4,7 @@ import type { Event } from '../core/generated/events'
 import { leading } from '../core/questions'
 import type { Pending } from '../core/state'
 import type { Rule } from '../core/rules'
-import { ApiError, agents, costs, policies, sessions, type AgentInfo, type Amount, type Summary } from './api'
+import { ApiError, agents, costs, policies, sessions, type AgentInfo, type AgentQuestion, type Amount, type Summary } from './api'
 import type { Frame, Link } from './stream_reader'
 import { LiveSession } from './session'
 import { Signal } from './signal'
@@ -34,6 +34,8 @@ class Store {
   link: Link = 'connecting'
   /** What is delayed while the server cannot reach its database. */
   away: string | null = null
+  /** What agents ask outside of sessions. */
+  outside: AgentQuestion[] = []
   /** The list, what waits, and the connection. */
   readonly list = new Signal()
   readonly happened: ((session: Summary, event: Event) => void)[] = []
@@ -51,7 +53,10 @@ class Store {
       frames: (frames) => this.frames(frames),
       link: (link) => this.linked(link),
       reset: () => this.reset(),
-      listed: () => this.soon(),
+      listed: () => {
+        this.soon()
+        void this.askQuestions()
+      },
       away: (sentence) => {
         this.away = sentence
         this.list.emit()
@@ -61,6 +66,7 @@ class Store {
     void this.refresh()
     void this.askAgents()
     void this.askGiven()
+    void this.askQuestions()
     this.costSoon(0)
     // A host that dies says nothing.
     setInterval(() => { if (this.anyElsewhere()) this.soon() }, HOSTS_MS)
@@ -93,6 +99,7 @@ class Store {
     if (returned) {
       this.soon()
       void this.askAgents()
+      void this.askQuestions()
       // It may be another server, with other flags.
       void this.askGiven()
       for (const session of this.live.values()) void session.catchUp()
@@ -125,6 +132,13 @@ class Store {
     const told = await policies.list().catch(() => null)
     if (told === null) return
     this.given = told.given ?? []
+    this.list.emit()
+  }
+
+  async askQuestions(): Promise<void> {
+    const told = await agents.allQuestions().catch(() => null)
+    if (told === null) return
+    this.outside = told.questions
     this.list.emit()
   }
 
@@ -198,6 +212,11 @@ class Store {
       }
     }
     return found.sort((a, b) => a.asked - b.asked || a.arrived - b.arrived || a.session.id.localeCompare(b.session.id))
+  }
+
+  /** How many answers are wanted, in sessions and outside. */
+  get wanted(): number {
+    return this.waiting().length + this.outside.length
   }
 
   /** Sessions that wait, of which it is not known yet for what. */

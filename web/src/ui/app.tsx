@@ -103,7 +103,7 @@ const TABS: [string, string, IconName, Route['screen'][]][] = [
 ]
 
 function BottomTabs({ route }: { route: Route }) {
-  const waiting = store.waiting().length
+  const waiting = store.wanted
   return (
     <nav className="bottomtabs" aria-label="Screens">
       {TABS.map(([path, word, icon, screens]) => (

@@ -288,6 +288,7 @@ def client_for(
         quirks=job.agent.quirks,
         protocol=job.agent.protocol,
         proxies=job.proxies,
+        model_providers=job.agent.providers,
         fence=fence_of(job.fence, [job.cwd, *job.more_folders], job.agent, job.command),
     )
 

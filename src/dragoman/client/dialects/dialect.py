@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from dragoman.agents.extensions import STEERING, said
+from dragoman.agents.settings import ModelProvider
 from dragoman.agents.sign_ins import AuthStatus, status_from
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.config import Timeouts
@@ -286,25 +287,16 @@ class Dialect(ABC):
         return [msgspec.to_builtins(provider) for provider in reply.providers]
 
     async def set_provider(
-        self,
-        provider_id: str,
-        api_type: str,
-        base_url: str,
-        headers: dict[str, str],
-        meta: Meta = None,
+        self, provider_id: str, provider: ModelProvider | None, meta: Meta = None
     ) -> None:
-        request = self.schema.SetProviderRequest(
-            provider_id=provider_id,
-            api_type=api_type,
-            base_url=base_url,
-            headers=headers,
-            meta=meta,
-        )
+        """None switches it off."""
+        if provider is None:
+            off = self.schema.DisableProviderRequest(provider_id=provider_id, meta=meta)
+            await self._control("providers/disable", off, self.schema.DisableProviderResponse)
+            return
+        fields = msgspec.structs.asdict(provider)
+        request = self.schema.SetProviderRequest(provider_id=provider_id, meta=meta, **fields)
         await self._control("providers/set", request, self.schema.SetProviderResponse)
-
-    async def disable_provider(self, provider_id: str, meta: Meta = None) -> None:
-        request = self.schema.DisableProviderRequest(provider_id=provider_id, meta=meta)
-        await self._control("providers/disable", request, self.schema.DisableProviderResponse)
 
     # ── opening sessions ──────────────────────────────────────────────────────────────────────
 

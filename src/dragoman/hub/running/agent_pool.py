@@ -20,10 +20,12 @@ from typing import Protocol
 import msgspec
 
 from dragoman.agents.sign_ins import AuthStatus
+from dragoman.client.capabilities import SessionInfo
 from dragoman.client.client import Client
+from dragoman.client.config import Archived
 from dragoman.client.mcp import McpServer
 from dragoman.data_directory import make_private
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, RemoteError
 from dragoman.hub.cluster.owner import is_gone, started
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running.event_recorder import EventRecorder
@@ -106,7 +108,8 @@ class AgentPool:
     """Starts agents when a session needs one, and ends those that have not been used for a while.
 
     `on_change` gets the clients that run whenever there is one more or less. With `attended`, what
-    agents ask waits for an answer, inside sessions and outside.
+    agents ask waits for an answer, inside sessions and outside. `on_question` is called when there
+    is one more or less to answer outside of sessions.
     """
 
     def __init__(
@@ -117,7 +120,9 @@ class AgentPool:
         limits: HubLimits,
         attended: bool = False,
         on_auth: Callable[[str, AuthStatus], None] | None = None,
+        on_question: Callable[[], None] | None = None,
     ) -> None:
+        self._on_question = on_question
         self._on_auth = on_auth
         self._asking: set[asyncio.Task[None]] = set()
         self._limits = limits
@@ -159,6 +164,7 @@ class AgentPool:
         running = PooledAgent(client, self._changed)
         if self._on_auth is not None:
             client.on_auth = partial(self._on_auth, agent)
+        client.on_question = self._on_question
         await client.__aenter__()
         if client.capabilities.auth_status:
             self._asking.add(task := asyncio.create_task(_ask_auth(client)))
@@ -167,10 +173,10 @@ class AgentPool:
         self._changed()
         return running
 
-    def clients(self, agent: str) -> list[Client]:
-        """Those of this agent that run."""
+    def clients(self, agent: str | None) -> list[Client]:
+        """Those of this agent that run; of all agents for None."""
         running = (each.client for each in self._running)
-        return [client for client in running if client.name == agent]
+        return [client for client in running if agent in (None, client.name)]
 
     async def leave(self, running: PooledAgent, *, spent: bool = False) -> None:
         """A session no longer needs it; no other can use one that is `spent`."""
@@ -211,6 +217,34 @@ class AgentPool:
     def _changed(self) -> None:
         if self._on_change is not None:
             self._on_change([running.client for running in self._running])
+
+
+class KnownSession(msgspec.Struct, frozen=True):
+    """A session that an agent keeps; `status` is its word for whether it is loaded, if it says."""
+
+    info: SessionInfo
+    status: str | None
+
+
+async def known_sessions(
+    client: Client, cwd: str | None, *, archived: Archived | None, limit: int
+) -> list[KnownSession]:
+    """The first of those that the agent lists. Raises Unsupported."""
+    found: list[SessionInfo] = []
+    async for info in client.list_sessions(cwd, archived=archived):
+        found.append(info)
+        if len(found) == limit:
+            break
+    statuses = await asyncio.gather(*(_status(client, info.id) for info in found))
+    return list(map(KnownSession, found, statuses))
+
+
+async def _status(client: Client, session_id: str) -> str | None:
+    """None too for one that is gone meanwhile."""
+    if client.capabilities.status:
+        with suppress(RemoteError):
+            return await client.session_status(session_id)
+    return None
 
 
 async def _ask_auth(client: Client) -> None:

@@ -12,7 +12,13 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from dragoman.agents.settings import AgentSettings, Settings, agent_named, system_prompt_of
+from dragoman.agents.settings import (
+    AgentSettings,
+    ModelProvider,
+    Settings,
+    agent_named,
+    system_prompt_of,
+)
 from dragoman.client.client import Client
 from dragoman.client.config import HostCapabilities
 from dragoman.client.mcp import McpServer
@@ -50,6 +56,8 @@ class SettingsLauncher:
         self.taps: WeakKeyDictionary[Client, Tap] = WeakKeyDictionary()
         self.policy = policy
         self._new_tap = new_tap
+        self.model_providers: dict[str, dict[str, ModelProvider | None]] = {}
+        """By agent: those that were set since, which count more than the settings."""
 
     @property
     def default(self) -> str:
@@ -71,6 +79,7 @@ class SettingsLauncher:
             capabilities=_capabilities(found.offer.within(self._offer).within(offer)),
             tap=tap,
             fence=fence_of(self._terms(found), [cwd], found, target),
+            model_providers=found.providers | self.model_providers.get(agent, {}),
         )
         if tap is not None:
             self.taps[client] = tap

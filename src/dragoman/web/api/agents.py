@@ -1,4 +1,4 @@
-"""Endpoints for agents: list, sessions, sign-in and doctor."""
+"""Endpoints for agents: list, sessions, model providers, sign-in and doctor."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import msgspec
 
 from dragoman.agents.doctor.examination import examine
 from dragoman.agents.listing import list_agents
+from dragoman.agents.settings import ModelProvider
 from dragoman.agents.sign_ins import SignInNotes
 from dragoman.client.capabilities import AuthMethod
 from dragoman.errors import UnknownAgent, Unsupported
 from dragoman.host.forms.elicitation import ElicitationAnswer
+from dragoman.hub.running.agent_pool import known_sessions
 from dragoman.store.records import SessionFilter
 from dragoman.transport.stdio import AgentCommand
 from dragoman.web.api.sessions import summary, summary_of
@@ -24,6 +26,9 @@ from dragoman.web.shapes.server_shapes import (
     AuthBody,
     DoctorReport,
     ImportBody,
+    ProviderBody,
+    ProviderList,
+    ProviderShape,
     Question,
     QuestionList,
     SignIn,
@@ -45,22 +50,22 @@ async def list_all(server: Server) -> AgentList:
 async def sessions(server: Server, name: str, query: AgentSessionsQuery) -> AgentSessions:
     ours = await server.hub.store.sessions(SessionFilter(agent=name, limit=_MANY))
     known = {record.agent_session_id: record.id for record in ours}
-    found: list[AgentSessionShape] = []
     async with server.hub.using(name, server.cwd) as client:
-        async for info in client.list_sessions(query.cwd, archived=query.archived):
-            found.append(
-                AgentSessionShape(
-                    id=info.id,
-                    cwd=info.cwd,
-                    title=info.title,
-                    updated_at=info.updated_at,
-                    known_as=known.get(info.id),
-                    archived=info.archived,
-                )
+        told = await known_sessions(client, query.cwd, archived=query.archived, limit=query.limit)
+    return AgentSessions(
+        sessions=[
+            AgentSessionShape(
+                id=each.info.id,
+                cwd=each.info.cwd,
+                title=each.info.title,
+                updated_at=each.info.updated_at,
+                known_as=known.get(each.info.id),
+                archived=each.info.archived,
+                status=each.status,
             )
-            if len(found) == query.limit:
-                break
-    return AgentSessions(sessions=found)
+            for each in told
+        ]
+    )
 
 
 async def import_session(server: Server, name: str, body: ImportBody) -> Summary:
@@ -90,6 +95,40 @@ async def _cwd(server: Server, name: str, session_id: str) -> str:
             if info.id == session_id:
                 return info.cwd
     raise RequestFailed(404, "unknown_session", f"the agent has no session {session_id}")
+
+
+# ── providers of models ───────────────────────────────────────────────────────────────────────
+
+
+async def providers(server: Server, name: str) -> ProviderList:
+    async with server.hub.using(name, server.cwd) as client:
+        told = await client.list_providers()
+    return ProviderList(providers=msgspec.convert(told, list[ProviderShape]))
+
+
+async def set_provider(server: Server, name: str, provider_id: str, body: ProviderBody) -> None:
+    provider = ModelProvider(api_type=body.api_type, base_url=body.base_url, headers=body.headers)
+    await _provide(server, name, provider_id, provider)
+
+
+async def disable_provider(server: Server, name: str, provider_id: str) -> None:
+    await _provide(server, name, provider_id, None)
+
+
+async def _provide(
+    server: Server, name: str, provider_id: str, provider: ModelProvider | None
+) -> None:
+    """In each process of the agent that runs here, and in those started later."""
+    async with server.hub.using(name, server.cwd) as used:
+        others = [client for client in server.hub.clients(name) if client is not used]
+        for client in (used, *others):
+            if provider is None:
+                await client.disable_provider(provider_id)
+            else:
+                await client.set_provider(
+                    provider_id, provider.api_type, provider.base_url, provider.headers
+                )
+    server.launcher.model_providers.setdefault(name, {})[provider_id] = provider
 
 
 # ── signing in, and health ────────────────────────────────────────────────────────────────────
@@ -130,17 +169,22 @@ async def sign_out(server: Server, name: str) -> None:
 
 async def questions(server: Server, name: str) -> QuestionList:
     """Nobody is started for this: only an agent that runs can ask."""
-    asked = [each for client in server.hub.clients(name) for each in client.pending]
+    asked = (await all_questions(server)).questions
+    return QuestionList(questions=[each for each in asked if each.agent == name])
+
+
+async def all_questions(server: Server) -> QuestionList:
     return QuestionList(
         questions=[
             Question(
+                agent=agent,
                 id=each.request_id,
                 message=each.message,
                 mode=each.mode,
                 schema=each.schema,
                 url=each.url,
             )
-            for each in asked
+            for agent, each in server.questions_outside()
         ]
     )
 

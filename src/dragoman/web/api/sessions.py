@@ -36,6 +36,7 @@ from dragoman.web.shapes.session_shapes import (
     DeleteQuery,
     Detail,
     DetailQuery,
+    EntryPage,
     ForkBody,
     Hits,
     HitShape,
@@ -194,6 +195,29 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
         first_entry=first,
         **{name: getattr(state, name) for name in _AS_IN_STATE},
     )
+
+
+async def subagent_entries(
+    server: Server, session_id: str, subagent_id: str, query: DetailQuery
+) -> EntryPage:
+    """As `show` does it for the session's own thread."""
+    state = await _state_with(server, session_id, subagent_id)
+    older: Sequence[AnyEntry] = ()
+    if query.before is not None and query.before <= state.thread_of(subagent_id).entries_before:
+        past = server.hub.past
+        older = await past.entries(session_id, query.before, query.entries, subagent_id)
+        state = await _state_with(server, session_id, subagent_id)
+    thread = state.thread_of(subagent_id)
+    first, entries = _shown(thread, older, query)
+    return EntryPage(entries=entries, first_entry=first, entry_count=thread.entry_count)
+
+
+async def _state_with(server: Server, session_id: str, subagent_id: str) -> SessionState:
+    state = await server.hub.state(session_id)
+    if subagent_id not in state.subagents:
+        sentence = f"there is no subagent {subagent_id} in this session"
+        raise RequestFailed(404, "unknown_subagent", sentence)
+    return state
 
 
 _AS_IN_STATE = [

@@ -57,6 +57,14 @@ _SESSIONS = (
         answer=session_shapes.Detail,
     ),
     Route(
+        method="GET",
+        path=f"{_SESSION}/subagents/{{subagent_id}}/entries",
+        handler=sessions.subagent_entries,
+        summary="The last entries of a subagent, or those before one of them",
+        query=session_shapes.DetailQuery,
+        answer=session_shapes.EntryPage,
+    ),
+    Route(
         method="PATCH",
         path=_SESSION,
         handler=sessions.edit,
@@ -330,6 +338,26 @@ _AGENTS = (
         status=201,
     ),
     Route(
+        method="GET",
+        path=f"{_AGENT}/providers",
+        handler=agents.providers,
+        summary="List the agent's model providers",
+        answer=server_shapes.ProviderList,
+    ),
+    Route(
+        method="PUT",
+        path=f"{_AGENT}/providers/{{provider_id}}",
+        handler=agents.set_provider,
+        summary="Set the address of a model provider, until the server ends",
+        body=server_shapes.ProviderBody,
+    ),
+    Route(
+        method="DELETE",
+        path=f"{_AGENT}/providers/{{provider_id}}",
+        handler=agents.disable_provider,
+        summary="Switch a model provider off, until the server ends",
+    ),
+    Route(
         method="POST",
         path=f"{_AGENT}/auth",
         handler=agents.auth,
@@ -343,6 +371,13 @@ _AGENTS = (
         path=f"{_AGENT}/auth",
         handler=agents.sign_out,
         summary="Sign out",
+    ),
+    Route(
+        method="GET",
+        path="/api/questions",
+        handler=agents.all_questions,
+        summary="What agents ask outside any session, while they sign in or open one",
+        answer=server_shapes.QuestionList,
     ),
     Route(
         method="GET",

@@ -49,6 +49,8 @@ class AgentSessionShape(Shape):
     updated_at: str | None
     known_as: str | None
     archived: bool | None
+    status: str | None
+    """The agent's word for whether it is loaded, from agents that offer `session/status`."""
 
 
 class AgentSessions(Shape):
@@ -58,6 +60,33 @@ class AgentSessions(Shape):
 class ImportBody(Shape):
     session_id: str
     cwd: str | None = None
+
+
+class CurrentProvider(Shape):
+    api_type: str
+    base_url: str
+
+
+class ProviderShape(Shape):
+    """A model provider of an agent; `current` is null for one that is switched off. Its headers are
+    not told: they may hold keys."""
+
+    provider_id: str
+    supported: list[str]
+    required: bool
+    current: CurrentProvider | None = None
+
+
+class ProviderList(Shape):
+    providers: list[ProviderShape]
+
+
+class ProviderBody(Shape):
+    """Where the agent is to send its requests to the model, and in which protocol."""
+
+    api_type: Annotated[str, msgspec.Meta(min_length=1)]
+    base_url: Annotated[str, msgspec.Meta(min_length=1)]
+    headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
 class AuthBody(Shape):
@@ -89,6 +118,7 @@ class SignIns(Shape):
 class Question(Shape):
     """What an agent asks outside any session: a form (`schema`), or an address to visit (`url`)."""
 
+    agent: str
     id: str
     message: str
     mode: str

@@ -174,6 +174,14 @@ class DetailQuery(Shape):
     before: Cursor | None = None
 
 
+class EntryPage(Shape):
+    """Entries of a subagent; `first_entry` is the number of the first of them."""
+
+    entries: list[AnyEntry]
+    first_entry: int
+    entry_count: int
+
+
 class SessionEdit(Shape):
     """`cwd` is the workspace of an imported session that has none yet."""
 

@@ -1,4 +1,4 @@
-"""Changes to the list of sessions, for the readers of all events.
+"""Changes to the list of sessions, and questions outside of them, for readers of all events.
 
 Renaming, archiving and deleting are not events of a session, and other processes do them too.
 The list is compared with what it was when something may be new in the store. A reader has a cursor
@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
+from typing import TypeAlias
 
 import msgspec
 
 from dragoman.errors import DragomanError
+from dragoman.host.forms.elicitation import ElicitationRequest
 from dragoman.hub.stored.event_readers import News
 from dragoman.store.base import Store, session_pages
 from dragoman.store.records import SessionFilter, SessionRecord
@@ -49,10 +51,24 @@ class Deleted(Shape):
     session_id: str
 
 
+class Asking(Shape):
+    """The agents that ask something outside of sessions."""
+
+    agents: list[str]
+
+
+Outside: TypeAlias = list[tuple[str, ElicitationRequest]]
+"""What is asked there, with the names of the agents."""
+
+
 class Roster:
     """Polls for changes while there are readers, until `closing`."""
 
-    def __init__(self, store: Store, news: News, closing: asyncio.Event) -> None:
+    def __init__(
+        self, store: Store, news: News, closing: asyncio.Event, outside: Callable[[], Outside]
+    ) -> None:
+        self._outside = outside
+        self._asked: frozenset[tuple[str, str]] = frozenset()
         self._store = store
         self._news = news
         self._closing = closing
@@ -119,6 +135,13 @@ class Roster:
                     found[session_id] = known[session_id]
             self._known = found
             self._compare(known, found)
+            self._compare_questions()
+
+    def _compare_questions(self) -> None:
+        asked = frozenset((agent, question.request_id) for agent, question in self._outside())
+        if asked != self._asked:
+            self._asked = asked
+            self._tell("questions", Asking(sorted({agent for agent, _ in asked})))
 
     def _compare(self, before: dict[str, Listed], now: dict[str, Listed]) -> None:
         """A new session is reported by its own events."""
@@ -132,7 +155,7 @@ class Roster:
         pages = session_pages(self._store, SessionFilter(limit=_PAGE))
         return {each.id: _listed(each) async for page in pages for each in page}
 
-    def _tell(self, name: str, note: Listed | Deleted) -> None:
+    def _tell(self, name: str, note: Listed | Deleted | Asking) -> None:
         self._frames.append(named_frame(name, msgspec.json.encode(note)))
         self._count += 1
         told, self._told = self._told, asyncio.Event()

@@ -145,6 +145,7 @@ export interface AgentSessionShape {
   updatedAt: string | null
   knownAs: string | null
   archived: boolean | null
+  status: string | null
 }
 
 export interface SignIn {
@@ -163,6 +164,7 @@ export interface SignIns {
 }
 
 export interface Question {
+  agent: string
   id: string
   message: string
   mode: string

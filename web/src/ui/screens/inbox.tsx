@@ -8,6 +8,7 @@ import { useSignal } from '../../live/signal'
 import { store, type Waiting } from '../../live/store'
 import { Icon, Spinner } from '../common/icons'
 import { Plain } from '../common/plain_text'
+import { AgentQuestions } from '../permissions/agent_questions'
 import { paths } from '../shell/route'
 import { PendingView } from '../thread/transcript'
 
@@ -22,12 +23,18 @@ export function Inbox() {
     <main ref={main} className="screen inbox" aria-label="Inbox" tabIndex={-1}>
       <h1>Inbox</h1>
       {!store.loaded && <p className="quiet">Loading…</p>}
-      {store.loaded && groups.length === 0 && unclear.length === 0 && (
+      {store.loaded && groups.length === 0 && unclear.length === 0 && store.outside.length === 0 && (
         <div className="empty big">
           <Icon name="check" />
           <p>Nothing needs your answer. Permission requests and questions from all sessions appear here.</p>
         </div>
       )}
+      {[...new Set(store.outside.map(({ agent }) => agent))].map((agent) => (
+        <section key={agent} className="asked">
+          <h2><span><Plain text={agent} /> <small>outside of any session</small></span></h2>
+          <AgentQuestions agent={agent} />
+        </section>
+      ))}
       {groups.map((group, place) => (
         <Question key={group.slice(0, 1).map(keyOf).join()} group={group} place={place} of={groups.length} split={() => setApart(new Set([...apart, ...group.map(keyOf)]))} />
       ))}

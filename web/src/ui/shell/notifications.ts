@@ -14,7 +14,7 @@ const told = new Set<string>()
 export function listenToSessions(): void {
   store.list.subscribe(() => {
     const waiting = store.waiting()
-    entitle(waiting.length)
+    entitle(store.wanted)
     for (const { session, pending } of waiting) {
       const key = `${session.id}:${pending.id}`
       if (told.has(key)) continue
@@ -22,13 +22,19 @@ export function listenToSessions(): void {
       const what = pending.kind === 'permission' ? pending.title || pending.operation : pending.message
       needsYou(session, reveal(what).slice(0, 120))
     }
+    for (const { agent, id, message } of store.outside) {
+      const key = `${agent}:${id}`
+      if (told.has(key)) continue
+      told.add(key)
+      shell.announce('urgent', `${reveal(agent)} asks: ${reveal(message).slice(0, 120)}`)
+    }
   })
   store.happened.push((session, event) => {
     if (event.type === 'turn_ended') ended(session, event)
   })
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden) finishedUnseen = false
-    entitle(store.waiting().length)
+    entitle(store.wanted)
   })
 }
 
@@ -50,7 +56,7 @@ function ended(session: Summary, event: TurnEnded): void {
   const how = howItEnded(event)
   shell.announce('polite', here ? `${how}.` : `${reveal(titleOf(session))}: ${how.toLowerCase()}.`)
   if (document.hidden) finishedUnseen = true
-  entitle(store.waiting().length)
+  entitle(store.wanted)
   desktop(session, how)
 }
 

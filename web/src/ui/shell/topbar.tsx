@@ -14,7 +14,7 @@ export function TopBar() {
   useSignal(store.list)
   const route = useRoute()
   const running = store.count('running')
-  const waiting = store.waiting().length
+  const waiting = store.wanted
   const here = (screen: string) => (route.screen === screen ? 'page' : undefined)
   return (
     <header className="topbar">

@@ -222,6 +222,8 @@ export function ImportSession() {
             <button type="button" className="hit" disabled={busy !== ''} onClick={() => void adopt(session)}>
               <strong><Plain text={session.title ?? session.id} /></strong>
               {session.knownAs !== null && <span className="tag">already imported</span>}
+              {session.archived === true && <span className="tag">archived</span>}
+              {session.status !== null && <span className="tag"><Plain text={session.status} /></span>}
               <span className="snippet"><Plain text={session.cwd} /> {session.updatedAt && ago(session.updatedAt)}</span>
             </button>
           </li>

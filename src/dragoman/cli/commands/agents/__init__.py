@@ -1,10 +1,10 @@
-"""`dragoman agents`: lists, checks, installs and removes agents, and signs in to them."""
+"""`dragoman agents`: lists, checks, installs, removes, signs in to and configures agents."""
 
 from __future__ import annotations
 
 import argparse
 
-from dragoman.cli.options import add_json_option, add_settings_option, seconds
+from dragoman.cli.options import add_json_option, add_repeatable, add_settings_option, seconds
 from dragoman.cli.parsers import Actions, run_action
 
 REGISTRY = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_doctor(actions)
     _add_install(actions)
     _add_remove(actions)
+    _add_providers(actions)
     _add_login(actions)
     _add_logout(actions)
 
@@ -84,6 +85,41 @@ def _add_remove(actions: Actions) -> None:
         "remove", "remove an installed agent and its entry in the settings", module="install"
     )
     parser.add_argument("name", metavar="NAME", help="the agent's name in the settings")
+    add_settings_option(parser.add_argument)
+
+
+def _add_providers(actions: Actions) -> None:
+    parser = actions.add(
+        "providers",
+        "list the model providers of an agent, or set them in your settings",
+        "  dragoman agents providers goose\n"
+        "  dragoman agents providers goose set main --api-type openai "
+        "--base-url https://llm.example/v1\n"
+        "  dragoman agents providers goose disable main\n"
+        "  dragoman agents providers goose reset main       as if it was never set\n\n"
+        "What is set is sent to the agent each time it starts.",
+    )
+    parser.add_argument("agent", metavar="NAME", help="agent from the settings, or a known one")
+    parser.add_argument(
+        "change",
+        metavar="set|disable|reset",
+        choices=("set", "disable", "reset"),
+        nargs="?",
+        help="what to do with a provider (default: list all)",
+    )
+    parser.add_argument("provider", metavar="ID", nargs="?", help="the provider's id")
+    parser.add_argument(
+        "--api-type", metavar="TYPE", help="protocol to speak, such as openai or anthropic"
+    )
+    parser.add_argument("--base-url", metavar="URL", help="address for requests to the model")
+    add_repeatable(parser.add_argument, "--header", "NAME=VALUE", "HTTP header to send along")
+    parser.add_argument(
+        "--headers-file",
+        metavar="FILE",
+        help="JSON object of HTTP headers, for keys that others must not see in the list of "
+        "processes; - is standard input",
+    )
+    add_json_option(parser.add_argument)
     add_settings_option(parser.add_argument)
 
 

@@ -18,6 +18,7 @@ from dragoman.cli.render.event_text import called
 from dragoman.cli.run.hub_access import opened_hub, opened_store
 from dragoman.cli.streams import terminal_width
 from dragoman.client.capabilities import SessionInfo
+from dragoman.hub.running.agent_pool import KnownSession, known_sessions
 from dragoman.safe_text import columns, single_line
 from dragoman.schema.model import wire_name
 from dragoman.store.base import Store
@@ -127,20 +128,30 @@ async def _known(options: argparse.Namespace, folder: str | None) -> None:
         raise UsageError("--known needs an agent: -a NAME")
     here = folder or os.getcwd()
     async with opened_hub(options.settings) as hub, hub.using(options.agent, here) as client:
-        known = [info async for info in client.list_sessions(folder)]
-    known = known[: options.limit]
+        archived = "only" if options.archived else None
+        known = await known_sessions(client, folder, archived=archived, limit=options.limit)
     if options.json:
-        print_json([_known_fields(info, options.agent) for info in known])
+        print_json([_known_fields(each, options.agent) for each in known])
     elif not known:
         print(f"{options.agent} knows no sessions")
     else:
         print("\n".join(_known_table(known)))
 
 
-def _known_table(known: list[SessionInfo]) -> list[str]:
+def _known_table(known: list[KnownSession]) -> list[str]:
     folder = max(room() // 4, 12)
-    rows = [(x.id, _age(x), shortened(short(x.cwd), folder), x.title or "") for x in known]
-    return table(("AGENT'S ID", "AGE", "FOLDER", "TITLE"), rows)
+    rows = [
+        (x.info.id, _standing(x), _age(x.info), shortened(short(x.info.cwd), folder), x.info.title)
+        for x in known
+    ]
+    headings = ("AGENT'S ID", "STATUS", "AGE", "FOLDER", "TITLE")
+    shown = [n for n in range(len(headings)) if n != 1 or any(row[n] for row in rows)]
+    return table([headings[n] for n in shown], [[row[n] or "" for n in shown] for row in rows])
+
+
+def _standing(known: KnownSession) -> str:
+    words = [known.status or "", "archived" if known.info.archived else ""]
+    return ", ".join(filter(None, words))
 
 
 def _age(info: SessionInfo) -> str:
@@ -152,13 +163,16 @@ def _age(info: SessionInfo) -> str:
     return ago(time.time() - (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
-def _known_fields(info: SessionInfo, agent: str) -> dict[str, Any]:
+def _known_fields(known: KnownSession, agent: str) -> dict[str, Any]:
+    info = known.info
     return {
         "agentSessionId": info.id,
         "agent": agent,
         "title": info.title,
         "cwd": info.cwd,
         "updatedAt": info.updated_at,
+        "archived": info.archived,
+        "status": known.status,
     }
 
 
