@@ -215,7 +215,8 @@ def test_a_subagent_that_says_something_else_completes_its_message() -> None:
 
 
 def test_subagents_without_end_that_stop_in_the_middle_hold_a_bounded_text() -> None:
-    texts, said = Texts(), []
+    texts = Texts()
+    said: list[Said] = []
     for seq in range(1, 101):
         event = told(f"a{seq}", "x" * 100_000)
         said += texts.feed([msgspec.structs.replace(event, seq=seq)])

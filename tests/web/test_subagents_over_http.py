@@ -51,7 +51,7 @@ async def test_one_subagent_is_stopped_over_http(tmp_path: Path) -> None:
 
 
 async def test_the_entries_of_a_subagent_are_told_page_by_page(tmp_path: Path) -> None:
-    def script(turn: AgentTurn) -> None:
+    async def script(turn: AgentTurn) -> None:
         child = turn.subagent("child", title="Child")
         for number in range(300):
             child.tool_call(f"call-{number}", f"step {number}", status="completed")

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-WELCOME = {
+WELCOME: dict[str, Any] = {
     "protocolVersion": 1,
     "agentCapabilities": {
         "providers": {},

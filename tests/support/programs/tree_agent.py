@@ -96,7 +96,7 @@ ROWS = 450
 """Of the subagent that does much."""
 
 
-def much(turn: AgentTurn) -> None:
+async def much(turn: AgentTurn) -> None:
     """Two subagents with the same name, of which the second has a nested one that does much."""
     turn.subagent("first", title="Worker", description="Looks around").done()
     child = turn.subagent("second", title="Worker", description="Digs")
