@@ -85,6 +85,13 @@ def test_what_is_wrong_is_said_and_changes_nothing(
     assert saved(named) is None
 
 
+def test_a_header_that_is_not_valid_does_not_break_the_settings(named: Dragoman) -> None:
+    done = named("agents", "providers", "it", "set", "main", *GATEWAY, "--header", "x y=1")
+    assert (done.code, done.out) == (2, "")
+    assert "agent_servers.it.providers.main.headers.x y: expected a valid header name" in done.err
+    assert saved(named) is None
+
+
 def test_an_agent_that_cannot_be_told_its_providers_does_not_start(dragoman: Dragoman) -> None:
     entry: dict[str, Any] = {"command": sys.executable, "args": ["-m", "dragoman", "demo-agent"]}
     entry["providers"] = {"main": {"api_type": "openai", "base_url": "https://llm.example"}}

@@ -53,7 +53,9 @@ def _edit_providers(path: Path, agent: str, edit: Callable[[dict[str, Any]], obj
     edit(providers := found.pop("providers", {}))
     if providers:
         found["providers"] = providers
-    _write(path, _rendered(document, text))
+    edited = _rendered(document, text)
+    parse_settings(edited, str(path))  # what was typed may not be a valid header, for example
+    _write(path, edited)
 
 
 def _text(path: Path) -> str:

@@ -1,7 +1,7 @@
 """`dragoman agents providers`: lists the model providers of an agent, or sets them.
 
-An agent keeps its providers only while it runs. So the settings have it, and it is sent each time
-the agent starts.
+An agent keeps its providers only while it runs. So they are in the settings, and are sent each time
+it starts.
 """
 
 from __future__ import annotations
