@@ -14,7 +14,7 @@ import pytest
 from support.folders import Watched, contents, git
 
 from dragoman.errors import RevertConflict
-from dragoman.host.snapshots.shadow import SnapshotLimits
+from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.workspace.changes import Change
 from dragoman.session.facts import RootSnapshot
 

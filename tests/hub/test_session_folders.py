@@ -124,6 +124,29 @@ async def test_a_revert_during_a_turn_waits_for_its_end(tmp_path: Path, folder: 
         assert (folder / "two").exists()
 
 
+async def test_a_revert_that_waits_comes_before_the_next_prompt(
+    tmp_path: Path, folder: Path
+) -> None:
+    seen: dict[str, list[str]] = {}
+
+    def act(text: str) -> None:
+        seen[text] = sorted(each.name for each in folder.iterdir())
+        (folder / text).write_text(text)
+
+    agent = Own(act)
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        first = await asked(live, "one")
+        agent.go_on.clear()
+        await live.prompt("two")
+        await hub.send(live.id, c.Revert(first))
+        queued = await live.prompt("three")
+        agent.go_on.set()
+        async with asyncio.timeout(SECONDS):
+            await queued
+        assert seen == {"one": [], "two": ["one"], "three": ["two"]}
+
+
 async def test_a_conflict_names_the_files(tmp_path: Path, folder: Path) -> None:
     file = folder / "a"
     file.write_text("before\n")

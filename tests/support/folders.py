@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from dragoman.host.snapshots.folder_changes import FolderChanges
-from dragoman.host.snapshots.shadow import SnapshotLimits
+from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.snapshots.snapshots import Reverted, Snapshots, Undo
 from dragoman.host.snapshots.timeline import Timeline
 from dragoman.host.snapshots.undo_plan import Choice, Choices

@@ -17,6 +17,7 @@ from support.peers import tidy_loop
 from dragoman import Client, HostCapabilities, Policy
 from dragoman.agents.settings import Settings
 from dragoman.data_directory import home_id
+from dragoman.host.snapshots.snapshots import Snapshots
 from dragoman.hub.cluster.host_service import Presence
 from dragoman.hub.hub import Hub
 from dragoman.hub.running.settings_launcher import SettingsLauncher
@@ -165,15 +166,17 @@ async def also_served(
     host: str | None = None,
     protocol: Literal[1, 2] = 1,
     store_limits: StoreLimits | None = None,
+    snapshots: Path | None = None,
 ) -> AsyncGenerator[Served]:
     """The same beside another one; with `host` it takes sessions from others under that name. The
-    store is in memory, on disk, or in a PostgreSQL `database`."""
+    store is in memory, on disk, or in a PostgreSQL `database`; `snapshots` are kept there."""
     opening = (
         open_store(folder / "home" if on_disk else None, store_limits)
         if database is None
         else open_postgres(database, folder / "homes" / (host or "one"), store_limits)
     )
-    async with _hub(folder, agents or {}, policy, opening, host, protocol) as server:
+    kept = None if snapshots is None else Snapshots(snapshots)
+    async with _hub(folder, agents or {}, policy, opening, host, protocol, kept) as server:
         listener = socket.create_server(("127.0.0.1", 0))
         port = listener.getsockname()[1]
         log: list[tuple[str, str, int]] = []
@@ -204,13 +207,14 @@ async def _hub(
     opening: Awaitable[Store],
     host: str | None,
     protocol: Literal[1, 2],
+    snapshots: Snapshots | None,
 ) -> AsyncGenerator[Server]:
     store = await opening
     launcher = FakeLauncher(agents, policy or Policy(stored=store.rules), protocol)
     try:
         # Those on PostgreSQL have a folder each, whose id is their home, as hosts have.
         home = host if host is None or store.is_local else home_id(folder / "homes" / host)
-        async with Hub(store, launcher, home=home, label=host) as hub:
+        async with Hub(store, launcher, home=home, label=host, snapshots=snapshots) as hub:
             if host is not None:
                 names = list(agents)
                 await hub.be_host(Presence(name=host, agents=lambda: names, cwd=str(folder)))

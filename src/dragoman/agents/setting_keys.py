@@ -27,6 +27,10 @@ TOP_KEYS: Keys = {
         "whether agents run in a [fence](../explanation/fence.md), and what it leaves open; "
         "an agent may have its own",
     ),
+    "snapshots": (
+        "object",
+        "what is kept of folders, to [see and undo](../how-to/changes.md) what agents do in them",
+    ),
     "$schema": ("string", "ignored; for editors"),
 }
 
@@ -179,6 +183,16 @@ RETENTION_KEYS: Keys = {
         "object",
         "days per folder (absolute path), for that folder and everything beneath it",
     ),
+}
+
+SNAPSHOT_KEYS: Keys = {
+    "days": (
+        "number or null",
+        "delete the snapshots of a session this many days after its last turn, default `90`; null "
+        "keeps them for as long as the session",
+    ),
+    "file_mib": ("number", "leave out files that are larger, in MiB; default `10`"),
+    "files": ("number", "do not watch a folder with more files; default `200000`"),
 }
 
 FENCE_KEYS: Keys = {

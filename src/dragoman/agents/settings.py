@@ -26,6 +26,7 @@ from dragoman.agents.setting_keys import (
     PROXY_KEYS,
     QUIRKS_KEYS,
     RETENTION_KEYS,
+    SNAPSHOT_KEYS,
     SYSTEM_PROMPT_KEYS,
     TOP_KEYS,
 )
@@ -39,6 +40,7 @@ from dragoman.host.fence.fence_terms import (
     NetworkTerms,
 )
 from dragoman.host.rules.policy_file import read_strict_json
+from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.facts import EVERYTHING, MOST_SYSTEM_PROMPT, Offer, SystemPrompt
 from dragoman.transport.stdio import AgentCommand
@@ -116,6 +118,8 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
 NamedServer: TypeAlias = StdioServer | HttpServer | SseServer
 
 
+_MOST = 1e9
+"""Of what is only a limit."""
 MAX_SETTINGS_BYTES = 4 * 1024 * 1024
 
 
@@ -150,6 +154,7 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     enter: Literal["queue", "steer"] = "queue"
     fence: FenceTerms = NO_FENCE
     """Of agents without one of their own."""
+    snapshots: SnapshotLimits = SnapshotLimits()
 
     def fence_of(self, agent: AgentSettings) -> FenceTerms:
         return self.fence if agent.fence is None else agent.fence
@@ -201,6 +206,7 @@ class _Reader:
             system_prompt=self._system_prompt(top.get("system_prompt"), "system_prompt"),
             enter=self._enter(top.get("enter", "queue")),
             fence=self._fence(top.get("fence", "off"), "fence"),
+            snapshots=self._snapshots(top.get("snapshots", {})),
         )
 
     def _system_prompt(self, value: Any, place: str) -> SystemPrompt | None:
@@ -287,12 +293,24 @@ class _Reader:
             },
         )
 
+    def _snapshots(self, value: Any) -> SnapshotLimits:
+        entry = self._object(value, "snapshots", SNAPSHOT_KEYS)
+        usual = SnapshotLimits()
+        mib = self._above_0(entry.get("file_mib", usual.file_bytes >> 20), "snapshots.file_mib")
+        files = self._above_0(entry.get("files", usual.files), "snapshots.files")
+        days = self._days(entry.get("days", usual.days), "snapshots.days")
+        most = int(min(mib, _MOST) * (1 << 20))
+        return SnapshotLimits(file_bytes=most, files=int(min(files, _MOST)), days=days)
+
     def _days(self, value: Any, place: str) -> float | None:
-        if value is None:
-            return None
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+        return None if value is None else self._above_0(value, place, "of days", ", or null")
+
+    def _above_0(self, value: Any, place: str, of: str = "", otherwise: str = "") -> float:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if is_number and value > 0:
             return float(value)
-        return self._fail(place, f"a number of days above 0, or null, not {_kind(value)}")
+        what = f"a number {of}".rstrip()
+        return self._fail(place, f"{what} above 0{otherwise}, not {_kind(value)}")
 
     def _agent(self, name: str, value: Any, place: str) -> AgentSettings:
         entry = self._object(value, place, AGENT_KEYS)

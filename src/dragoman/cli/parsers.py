@@ -69,6 +69,7 @@ COMMANDS = {
     "run": "run one turn (the default command)",
     "chat": "talk to an agent in this terminal",
     "sessions": "list, show, search, export, fork and delete recorded sessions",
+    "review": "go through what a session changed, and tell the agent about it",
     "watch": "follow a session, wherever it is running",
     "cancel": "stop a session's turn, wherever it is running",
     "serve": "serve the web page and all sessions over HTTP",
@@ -82,7 +83,7 @@ COMMANDS = {
 }
 """Each except `run` is a module in `commands` with `add_arguments(parser)` and `run(options)`."""
 
-_STORED = ("sessions", "watch", "cancel", "serve", "policy", "store")
+_STORED = ("sessions", "review", "watch", "cancel", "serve", "policy", "store")
 """The commands that take `--store`; `run` and `chat` have it among the session options."""
 
 EPILOG = """\

@@ -60,11 +60,20 @@ class Folders:
             self._finishing = asyncio.create_task(self._finish(self.snapshots))
 
     async def _finish(self, snapshots: Snapshots) -> None:
-        """Restores that a killed process left half done."""
+        """Restores that a killed process left half done; then what is due."""
         try:
             await snapshots.finish_left()
         except Exception:
             logger.exception("a restore could not be finished")
+        await self.maintain()
+
+    async def maintain(self) -> None:
+        """Once a day, drop snapshots that are too old, and pack what is left."""
+        try:
+            if self.snapshots is not None:
+                await self.snapshots.maintain()
+        except Exception:
+            logger.exception("old snapshots could not be deleted")
 
     async def aclose(self) -> None:
         if self._finishing is not None:
@@ -197,6 +206,11 @@ class Folders:
         return new.id
 
     # ── letting go ────────────────────────────────────────────────────────────────────────────
+
+    async def prune(self) -> None:
+        """Drop snapshots that are too old, now."""
+        if self.snapshots is not None:
+            await self.snapshots.prune(time.time())
 
     async def forget(self, session_id: str) -> None:
         """Its snapshots, with the session."""

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from support.folders import Watched
 
-from dragoman.host.snapshots import journal, placing
+from dragoman.host.snapshots import journal
 
 
 def write_all(folder: Path) -> None:
@@ -27,10 +27,10 @@ def write_all(folder: Path) -> None:
 async def main(folder: Path, data: Path, most: int) -> None:
     watched = Watched(folder, data)
     await watched.turn("t", write_all)
-    done = count(1)
+    done, really = count(1), journal.place
 
     def place(*arguments: object) -> None:
-        placing.place(*arguments)  # pyright: ignore
+        really(*arguments)  # pyright: ignore
         if next(done) == most:
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -194,6 +194,8 @@ class Run:
         typed = self._job.prompt
         if typed is None:
             return []
+        if not self._job.mentions:
+            return typed
         text, *attached = typed
         mentions = find_mentions(text.text, self._job.cwd)
         for sentence in mentions.notices(self._job.cwd if self._job.files_are_here else None):

@@ -31,7 +31,7 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.host.rules.policy import Policy
-from dragoman.hub.assembly import new_hub
+from dragoman.hub.assembly import limits_in, new_hub
 from dragoman.hub.cluster.owner import is_gone
 from dragoman.hub.hub import Hub
 from dragoman.hub.opener import RecordReach
@@ -102,7 +102,13 @@ async def _hub_of(
         job.rules.use(store.rules)
     try:
         launcher = JobLauncher(start, job)
-        async with new_hub(store, launcher, attended=attended, tracks_agents=is_recorded) as hub:
+        async with new_hub(
+            store,
+            launcher,
+            attended=attended,
+            tracks_agents=is_recorded,
+            snapshots=job.snapshots,
+        ) as hub:
             try:
                 yield hub
             finally:
@@ -286,7 +292,8 @@ async def opened_hub(
         launcher = SettingsLauncher(
             lambda: _settings(settings, agent_command), Policy(stored=store.rules)
         )
-        async with new_hub(store, launcher, attended=False) as hub:
+        kept = limits_in(lambda: load_settings(settings))
+        async with new_hub(store, launcher, attended=False, snapshots=kept) as hub:
             with suppress(DragomanError):  # what cannot be written can still be looked at
                 await hub.maintenance.recover()
             yield hub

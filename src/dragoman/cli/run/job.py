@@ -22,6 +22,7 @@ from dragoman.client.sessions.prompts import MAX_ATTACHMENT_BYTES, MAX_JSON_BYTE
 from dragoman.errors import CommandNotFound, CommandRefused, SessionNotContinued, UnknownAgent
 from dragoman.host.fence.fence_terms import NO_FENCE, FenceTerms
 from dragoman.host.rules.policy import Policy
+from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.hub.opener import workspace_of
 from dragoman.hub.running.settings_launcher import run_in
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
@@ -55,6 +56,9 @@ class Job(msgspec.Struct, kw_only=True):
     prompt: list[Content] | None
     record: FrameFile
     fence: FenceTerms = NO_FENCE
+    snapshots: SnapshotLimits = SnapshotLimits()
+    mentions: bool = True
+    """Whether `@NAME` in the prompt means a file: not in code that is quoted there."""
 
     @property
     def program(self) -> str:
@@ -116,6 +120,7 @@ def prepare(
         prompt=None,
         record=record or FrameFile(options.record),
         fence=agent_setup.fence_terms(options, choice),
+        snapshots=choice.settings.snapshots,
     )
 
 
@@ -138,6 +143,14 @@ def prepare_turn(options: argparse.Namespace) -> Job:
     job = prepare(options, asks=_asks(options))
     if _is_prompted(options):
         job.prompt = _prompt(options)
+    return job
+
+
+def prepare_quoting(options: argparse.Namespace, text: str) -> Job:
+    """With this prompt, which quotes code. Raises what `prepare` does, and PromptTooLarge."""
+    job = prepare(options, asks=_asks(options))
+    job.prompt, job.mentions = [Text(text)], False
+    check_size(job.prompt)
     return job
 
 
@@ -164,7 +177,7 @@ def for_session(job: Job, record: SessionRecord) -> Job:
         raise SessionNotContinued(record.id, f"its directory {record.cwd} no longer exists")
     options = _options_for(job, record)
     again = prepare(options, asks=job.asks, rules=job.rules, record=job.record)
-    again.prompt = job.prompt
+    again.prompt, again.mentions = job.prompt, job.mentions
     return again
 
 

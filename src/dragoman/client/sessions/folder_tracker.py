@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
 from dragoman.data_directory import data_directory
@@ -17,7 +17,7 @@ from dragoman.session.facts import RootSnapshot
 from dragoman.session.state import SessionState, ToolCall
 
 if TYPE_CHECKING:
-    from dragoman.client.sessions.session import Session
+    from dragoman.client.sessions.session_log import SessionLog
     from dragoman.client.sessions.turn import Turn
     from dragoman.host.snapshots.folder_changes import FolderChanges
     from dragoman.host.snapshots.snapshots import Reverted, Snapshots, TurnMark
@@ -29,27 +29,36 @@ _CUT = "the process that ran the turn ended before the folder was read again"
 _NOTHING_DONE = "the agent reported nothing that could have done it"
 _END_SECONDS = 20.0
 """How long the end of a session waits for the folder to be read."""
-
-
 _MOST_TOLD = 50
 """Files that a restore names one by one."""
 
 
 class FolderTracker:
-    """The snapshots of one session, kept under `key`; `timeline` has those from before."""
+    """The snapshots of one session, kept under `key`; `timeline` has those from before. If they
+    are temporary, they end with the session."""
 
     def __init__(
-        self, session: Session, snapshots: Snapshots, key: str, timeline: Timeline | None = None
+        self,
+        session: FolderWork,
+        snapshots: Snapshots,
+        key: str,
+        timeline: Timeline | None = None,
+        *,
+        is_temporary: bool = False,
     ) -> None:
         from dragoman.host.snapshots.timeline import Timeline
 
         self.snapshots = snapshots
         self.key = key
+        self._is_temporary = is_temporary
         self.timeline = timeline or Timeline()
         self._session = session
         self._mark: TurnMark | None = None
         self._ending: asyncio.Task[None] | None = None
+        self._packing: asyncio.Task[None] | None = None
         self._restoring = asyncio.Lock()
+        self._restores: dict[asyncio.Event, Turn | None] = {}
+        """Those that are not done, and the turn that each waits for."""
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -79,12 +88,18 @@ class FolderTracker:
 
     async def before(self, turn: Turn) -> None:
         """The prompt waits for this: what the agent writes must come after it."""
+        await self._after_restores(turn)
         await self.settled()
         async with self._restoring:
             with suppress(OSError):
                 self._mark = self.snapshots.begin_turn(self.key, self.roots)
             found = await self.snapshots.take(self.roots, self.key)
             self.record(e.WorkspaceSnapshot("turn_start", turn.id, found))
+
+    async def _after_restores(self, turn: Turn) -> None:
+        """What was asked for before the turn is done before its prompt is sent."""
+        for done in [done for done, first in self._restores.items() if first is not turn]:
+            await done.wait()
 
     def after(self, turn: Turn) -> None:
         """Nobody waits for this but the next turn, and the end of the session."""
@@ -97,6 +112,8 @@ class FolderTracker:
         mark, self._mark = self._mark, None
         found = await self.snapshots.take(self.roots, self.key)
         await self._record_end(step, found, self._doubt(turn_id, mark))
+        if self._packing is None or self._packing.done():
+            self._packing = asyncio.create_task(self.snapshots.pack(self.roots))
 
     async def _record_end(self, step: Step, found: list[RootSnapshot], doubt: str) -> None:
         step.end, step.doubt = found, doubt
@@ -156,10 +173,7 @@ class FolderTracker:
         from dragoman.host.snapshots.snapshots import Undo
         from dragoman.host.snapshots.undo_plan import Choices
 
-        while (turn := self._session.running) is not None:
-            await turn.settled_within(3600.0)
-        await self.settled()
-        async with self._restoring:
+        async with self._between_turns():
             steps = self._steps(step_id)
             if since and step_id is not None:
                 steps = self.timeline.since(step_id)
@@ -182,6 +196,21 @@ class FolderTracker:
         self._tell(done)
         return done
 
+    @asynccontextmanager
+    async def _between_turns(self) -> AsyncGenerator[None]:
+        """After the turn that runs, and before the prompt of the next one."""
+        done, turn = asyncio.Event(), self._session.running
+        self._restores[done] = turn
+        try:
+            while turn is not None and not turn.done:
+                await turn.settled_within(3600.0)
+            await self.settled()
+            async with self._restoring:
+                yield
+        finally:
+            del self._restores[done]
+            done.set()
+
     def _tell(self, done: Reverted) -> None:
         for path in done.paths[:_MOST_TOLD]:
             how = "was restored" if os.path.lexists(path) else "was deleted, because it was new"
@@ -190,10 +219,18 @@ class FolderTracker:
             words = f"{more} more files were restored, or deleted because they were new"
             self._session.log.record(e.Notice(words, source="client"))
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
+        """At the end of the session, once the last turn is on record."""
+        await self.settled()
+        if self._packing is not None:
+            self._packing.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._packing
         if self._mark is not None:
             with suppress(OSError):
                 self._mark.end()
+        if self._is_temporary:
+            await self.snapshots.forget(self.key)
 
 
 def _real(paths: Collection[str]) -> list[str]:
@@ -226,23 +263,32 @@ def _acted(state: SessionState, turn_id: str) -> bool:
 class FolderWork:
     """What a session knows of its folders."""
 
-    if TYPE_CHECKING:  # not a part of the public interface
+    if TYPE_CHECKING:  # what a session has; not a part of the public interface
+        id: str
         gate: Gate
+        log: SessionLog
+        state: SessionState
         tracker: FolderTracker | None
+
+        @property
+        def running(self) -> Turn | None: ...
+
+        @property
+        def files_are_here(self) -> bool: ...
 
     def track_changes(self) -> None:
         """From now on, have git keep what is in the session's folders before and after each turn,
-        in Dragoman's data directory, where it stays after the session is closed. Raises Unsupported
-        for an agent whose files are not on this machine."""
+        in Dragoman's data directory, until the session is closed. Raises Unsupported for an agent
+        whose files are not on this machine."""
         from dragoman.host.snapshots.snapshots import Snapshots
 
-        session: Session = self  # pyright: ignore
-        if not session.files_are_here:
+        if not self.files_are_here:
             raise Unsupported("tracking changes of an agent on another machine")
         if self.tracker is None:
             directory = data_directory()
             kept = Snapshots(directory / "snapshots", closed=[str(directory)])
-            self.tracker = FolderTracker(session, kept, f"library-{session.id}")
+            key = f"library-{os.urandom(8).hex()}"
+            self.tracker = FolderTracker(self, kept, key, is_temporary=True)
 
     async def read_folders_before(self, turn: Turn) -> None:
         """Called before its prompt is sent."""
@@ -257,7 +303,7 @@ class FolderWork:
     async def folders_read(self) -> None:
         """Called at the end of the session."""
         if self.tracker is not None:
-            await self.tracker.settled()
+            await self.tracker.aclose()
 
     def written(self, turn: Turn | None = None) -> tuple[Change, ...]:
         """The files that Dragoman wrote for the agent, in the whole session or in one turn."""

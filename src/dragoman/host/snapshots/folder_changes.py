@@ -148,12 +148,12 @@ async def _history(
     shadow: Shadow, chain: Sequence[FolderMoment]
 ) -> list[tuple[Label, dict[bytes, TreeChange]]]:
     """What each moment changed, by name."""
-    found: list[tuple[Label, dict[bytes, TreeChange]]] = []
-    for before, after in pairwise(chain):
-        trees = before.snapshot.tree or "", after.snapshot.tree or ""
-        changes = await shadow.compare(*trees, moves=False)
-        found.append((after.label, {each.path: each for each in changes}))
-    return found
+    trees = [moment.snapshot.tree or "" for moment in chain]
+    found = await shadow.compare_each(list(pairwise(trees)))
+    return [
+        (after.label, {each.path: each for each in changes})
+        for after, changes in zip(chain[1:], found, strict=True)
+    ]
 
 
 class _Reader:

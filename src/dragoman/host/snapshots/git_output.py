@@ -65,6 +65,16 @@ def tree_changes(printed: bytes) -> list[TreeChange]:
     return list(_tree_changes(printed.split(b"\0")))
 
 
+def each_tree_changes(printed: bytes) -> Iterator[list[TreeChange]]:
+    """The same with `--no-renames --stdin`, for each pair of trees: a line names them."""
+    at = 0
+    while at < len(printed):
+        start = at = printed.index(b"\n", at) + 1
+        while printed[at : at + 1] == b":":  # then a path, which may hold anything but a NUL
+            at = printed.index(b"\0", printed.index(b"\0", at) + 1) + 1
+        yield tree_changes(printed[start:at])
+
+
 def _tree_changes(fields: Sequence[bytes]) -> Iterator[TreeChange]:
     at = 0
     while at < len(fields) and fields[at].startswith(b":"):

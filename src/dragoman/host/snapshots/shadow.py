@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import re
 import stat
 import struct
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -26,13 +28,17 @@ from dragoman.host.snapshots.git_output import (
     FolderListing,
     TreeChange,
     contents,
+    each_tree_changes,
     listed,
     tree_changes,
     tree_entries,
 )
 from dragoman.host.snapshots.git_program import Git, GitFailed
+from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.snapshots.surroundings import surroundings, tracked_though_ignored
 from dragoman.session.facts import LeftOut, RootSnapshot
+
+Found = TypeVar("Found")
 
 REFS = "refs/dragoman"
 _NAMED = 100
@@ -40,11 +46,14 @@ _NAMED = 100
 _EMPTY_FOLDERS = 1_000
 _MANY = 500
 """From so many files on, their contents go into one pack."""
+_FEW = 100
+"""Up to so many contents are looked for in files of their own."""
 _ATTEMPTS = 4
 _NESTED = 20
 """So often repositories within repositories are looked for."""
 _LOCK_SECONDS = 120.0
 _RETRY_SECONDS = 0.02
+_ALONE = {"pack.threads": "1", "repack.writeBitmaps": "false"}
 _AS_THEY_ARE = b"* -text -eol -crlf -filter -ident -working-tree-encoding\n"
 # Whatever git makes here is for its owner alone.
 _CONFIG = b"""\
@@ -56,15 +65,6 @@ _CONFIG = b"""\
 """
 _SEED = b".dragoman-seed"
 _NOTHING = b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
-
-
-class SnapshotLimits(msgspec.Struct, frozen=True):
-    """What is larger is not kept: a file, or a folder with more files."""
-
-    file_bytes: int = 10 << 20
-    files: int = 200_000
-    seconds: float = 60.0
-    """How long reading the folder may take."""
 
 
 class _Scan(msgspec.Struct):
@@ -103,40 +103,50 @@ class Shadow:
     async def locked(self) -> AsyncGenerator[None]:
         """Nobody else reads or writes the index, nor prunes, for as long as this lasts. Raises
         GitFailed."""
+        async with self._alone():
+            await self._open()
+            yield
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncGenerator[None]:
         try:
             descriptor = await self._lock()
         except OSError as error:
             raise GitFailed(f"{self.directory} cannot be written: {error.strerror}") from error
         try:
-            await self._open()
             yield
         finally:
             os.close(descriptor)
 
     async def _lock(self) -> int:
+        try:
+            async with asyncio.timeout(_LOCK_SECONDS):
+                while True:
+                    if (descriptor := self._try_to_lock()) is not None:
+                        return descriptor
+                    await asyncio.sleep(_RETRY_SECONDS)
+        except TimeoutError:
+            raise GitFailed("another process is reading the folder and does not end") from None
+
+    def _try_to_lock(self) -> int | None:
+        """None while another has it, or has just removed it with everything else."""
         import fcntl
 
         make_private(self.directory.parent)
         make_private(self.directory)
         descriptor = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            async with asyncio.timeout(_LOCK_SECONDS):
-                while True:
-                    try:
-                        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                        return descriptor
-                    except BlockingIOError:
-                        await asyncio.sleep(_RETRY_SECONDS)
-        except TimeoutError:
-            os.close(descriptor)
-            raise GitFailed("another process is reading the folder and does not end") from None
-        except BaseException:
-            os.close(descriptor)
-            raise
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_nlink:
+                return descriptor
+        os.close(descriptor)
+        return None
 
     async def _open(self) -> None:
-        if self._is_open:
+        if self._is_open and _mark(os.path.join(self.git.directory, "HEAD")) is not None:
             return
+        self._last, self._index_was = None, None
+        self._kept.clear()
         around = await surroundings(self.root, self._closed)
         self.git.work_tree, self._inside, self._users_index = (
             around.top,
@@ -178,7 +188,7 @@ class Shadow:
         scan = await self._read()
         tree = await self._write_tree()
         if session_id is not None and (session_id, tree) not in self._kept:
-            await self.git("update-ref", f"{REFS}/{ref_name(session_id)}/{tree}", tree)
+            self.git.keep_ref(f"{REFS}/{ref_name(session_id)}/{tree}", tree)
             self._kept.add((session_id, tree))
         return RootSnapshot(
             root=self.root,
@@ -231,7 +241,7 @@ class Shadow:
                 return found
             # With an entry beneath it, git takes a repository for a folder like any other.
             seeds = [b"100644 %b\t%b/%b\0" % (_NOTHING, each, _SEED) for each in nested]
-            await self.git("hash-object", "-w", "--stdin")
+            await self.keep_content(b"")
             await self.git("update-index", "-z", "--add", "--index-info", data=seeds)
         raise GitFailed(f"{self.root} holds repositories in repositories, too deep to be read")
 
@@ -322,6 +332,16 @@ class Shadow:
         words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", *options, before, after)
         return tree_changes(await self.git(*words))
 
+    async def compare_each(self, pairs: Sequence[tuple[str, str]]) -> list[list[TreeChange]]:
+        """What differs within each pair of trees, by the same names. Raises GitFailed where a tree
+        is not here."""
+        words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--stdin")
+        data = [f"{before} {after}\n".encode() for before, after in pairs]
+        found = list(each_tree_changes(await self.git(*words, data=data)))
+        if len(found) < len(pairs):
+            raise GitFailed("a snapshot is no longer there: it was deleted")
+        return found
+
     async def blobs_at(self, tree: str, names: Sequence[bytes]) -> dict[bytes, Blob]:
         """Those of these files that a tree has."""
         found: dict[bytes, Blob] = {}
@@ -356,66 +376,112 @@ class Shadow:
 
     async def sizes(self, ids: Sequence[str]) -> dict[str, int]:
         """Of those contents that are here."""
-        wanted = list(dict.fromkeys(ids))
+        sizes, wanted = await self._loose(self.git.loose_size, ids)
         if not wanted:
-            return {}
+            return sizes
         data = [f"{each}\n".encode() for each in wanted]
         printed = await self.git("cat-file", "--batch-check", data=data)
         lines = zip(wanted, printed.decode().splitlines(), strict=True)
-        return {each: int(line.split(" ")[2]) for each, line in lines if line.count(" ") == 2}
+        packed = {each: line.split(" ") for each, line in lines}
+        return sizes | {each: int(told[2]) for each, told in packed.items() if len(told) == 3}
 
     async def contents(self, ids: Sequence[str]) -> dict[str, bytes]:
         """Those that are here."""
-        wanted = list(dict.fromkeys(ids))
+        found, wanted = await self._loose(self.git.loose_blob, ids)
         if not wanted:
-            return {}
+            return found
         printed = await self.git(
             "cat-file", "--batch", data=[f"{each}\n".encode() for each in wanted]
         )
-        found = zip(wanted, contents(printed), strict=False)
-        return {blob_id: data for blob_id, data in found if data is not None}
+        packed = zip(wanted, contents(printed), strict=False)
+        return found | {blob_id: data for blob_id, data in packed if data is not None}
+
+    async def _loose(
+        self, look: Callable[[str], Found | None], ids: Sequence[str]
+    ) -> tuple[dict[str, Found], list[str]]:
+        """What can be read without starting a program, and the rest."""
+        wanted = list(dict.fromkeys(ids))
+        if len(wanted) > _FEW:
+            return {}, wanted
+        read = await asyncio.to_thread(lambda: [look(each) for each in wanted])
+        found = {each: data for each, data in zip(wanted, read, strict=True) if data is not None}
+        return found, [each for each in wanted if each not in found]
 
     async def keep_content(self, content: bytes) -> str:
         """Its id."""
-        return (await self.git("hash-object", "-w", "--stdin", data=[content])).decode().strip()
+        return await asyncio.to_thread(self.git.keep_blob, content)
 
     # ── letting go ────────────────────────────────────────────────────────────────────────────
 
-    def has(self, session_id: str) -> bool:
-        """Whether there are snapshots of a session; without starting a program."""
-        name = f"{REFS}/{ref_name(session_id)}"
+    def sessions(self) -> set[str]:
+        """Those that have snapshots here, by the names of their refs; no program is started."""
         repository = Path(self.git.directory)
+        found: set[str] = set()
         with suppress(OSError):
-            if (repository / name).is_dir():
-                return True
-            return f" {name}/".encode() in (repository / "packed-refs").read_bytes()
-        return False
+            found.update(each.name for each in (repository / REFS).iterdir() if any(each.iterdir()))
+        with suppress(OSError):
+            packed = (repository / "packed-refs").read_text("ascii", "replace")
+            found.update(re.findall(rf"^\w+ {REFS}/(\w+)/", packed, re.MULTILINE))
+        return found
 
-    async def forget(self, session_id: str) -> bool:
-        """Drop the snapshots of a session, and what only they had; whether there were any."""
-        if not self.has(session_id):
+    def has(self, session_id: str) -> bool:
+        """Whether there are snapshots of a session."""
+        return ref_name(session_id) in self.sessions()
+
+    async def forget(self, names: Collection[str]) -> bool:
+        """Drop the snapshots of sessions, by the names of their refs, and what only they had;
+        whether there were any. With the last session all of it goes."""
+        if not self.sessions().intersection(names):
             return False
-        async with self.locked():
-            names = await self.git(
-                "for-each-ref", "--format=%(refname)", f"{REFS}/{ref_name(session_id)}/"
-            )
-            if not names.strip():
-                return False
-            orders = [b"delete %b\n" % name for name in names.split()]
-            await self.git("update-ref", "--stdin", data=orders)
+        async with self._alone():
+            if self.sessions() <= set(names) and not any(self.directory.glob("journal/*")):
+                await asyncio.to_thread(self._remove)
+                return True
+            await self._open()
+            for each in names:
+                await self._drop_refs(f"{REFS}/{each}/")
+            self._kept.clear()
             await self.tidy()
             return True
+
+    async def remove_unused(self, before: float) -> None:
+        """All of it, if no session has snapshots here and it was not used since."""
+        async with self._alone():
+            index = _mark(os.path.join(self.git.directory, "index"))
+            is_young = index is not None and index[0] / 1e9 >= before
+            if not (is_young or self.sessions() or any(self.directory.glob("journal/*"))):
+                await asyncio.to_thread(self._remove)
+
+    async def _drop_refs(self, beneath: str) -> None:
+        names = await self.git("for-each-ref", "--format=%(refname)", beneath)
+        orders = [b"delete %b\n" % name for name in names.split()]
+        if orders:
+            await self.git("update-ref", "--stdin", data=orders)
+
+    def _remove(self) -> None:
+        """For one who holds the lock; those who wait for it start again."""
+        import shutil  # late: it is slow to import
+
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     async def tidy(self) -> None:
         """Pack what is kept, and delete what is not. For one who holds the lock: what another
         writes meanwhile might be taken for rubbish."""
         await self.git("pack-refs", "--all", "--prune")
-        await self.git("repack", "-a", "-d", "-q", settings={"repack.writeBitmaps": "false"})
+        # Looking for similar contents would take longer than all the rest.
+        await self.git("repack", "-a", "-d", "-q", "--window=0", settings=_ALONE)
         await self.git("prune", "--expire=now")
 
-    async def loose_objects(self) -> int:
-        printed = await self.git("count-objects")
-        return int(printed.split()[0])
+    async def pack(self) -> None:
+        """Put the files of many snapshots into one, if there are many. Nothing is taken away, so
+        nobody has to wait for it."""
+        if await asyncio.to_thread(self.loose_objects) > self.limits.loose:
+            await self.git("repack", "-d", "-q", "--window=0", settings=_ALONE)
+
+    def loose_objects(self) -> int:
+        """How many files there are with one object each; no program is started."""
+        folders = (Path(self.git.directory) / "objects").glob("[0-9a-f][0-9a-f]")
+        return sum(1 for folder in folders for _ in folder.iterdir())
 
 
 def ref_name(session_id: str) -> str:

@@ -24,7 +24,8 @@ from dragoman.host.snapshots.folder_changes import (
     differences,
 )
 from dragoman.host.snapshots.git_program import GitFailed
-from dragoman.host.snapshots.shadow import Shadow, SnapshotLimits, ref_name
+from dragoman.host.snapshots.shadow import Shadow, ref_name
+from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.snapshots.timeline import Step
 from dragoman.host.snapshots.undo_plan import Choices, UndoPlan
 from dragoman.host.workspace.changes import MAX_CHANGES, Change
@@ -35,15 +36,14 @@ from dragoman.session.facts import FileSummary, RootSnapshot
 logger = logging.getLogger("dragoman.host")
 
 _SUMMARISED = 200
-_LOOSE = 5_000
-"""So many objects are packed."""
+_DAY = 86400.0
 _STALE = "no such change now: look at the changes again"
 
 Record = Callable[[WorkspaceSnapshot | FileReverted], None]
 
 
 class Undo(msgspec.Struct, frozen=True, kw_only=True):
-    """What to take back: these steps, of them these paths or hunks or all; `turn_id` if it is one
+    """What to take back: these steps, of them these paths and hunks, or all; `turn_id` if it is one
     turn that a person named."""
 
     steps: list[Step]
@@ -200,20 +200,62 @@ class Snapshots:
 
     async def forget(self, session_id: str) -> None:
         """Drop the snapshots of a session, wherever they are."""
+        name = ref_name(session_id)
         for directory in _folders(self.directory):
-            try:
-                await self.shadow(_root_of(directory)).forget(session_id)
-            except (GitFailed, OSError) as error:
-                logger.warning("snapshots in %s could not be deleted: %s", directory, error)
+            await self._forget(directory, {name})
+        with suppress(OSError):
+            (self.directory / "turns" / name).unlink()
 
-    async def tidy(self, roots: Sequence[str]) -> None:
-        """Pack what many snapshots have left in many files."""
+    async def _forget(self, directory: Path, names: Collection[str]) -> None:
+        try:
+            await self.shadow(_root_of(directory)).forget(names)
+        except (GitFailed, OSError) as error:
+            logger.warning("snapshots in %s could not be deleted: %s", directory, error)
+
+    async def prune(self, now: float) -> int:
+        """Drop the snapshots of sessions whose last turn is too long ago; how many sessions."""
+        if self.limits.days is None:
+            return 0
+        before = now - self.limits.days * _DAY
+        old = await asyncio.to_thread(self._old, before)
+        for directory, names in old.items():
+            await self._forget(directory, names)
+        for directory in _folders(self.directory):
+            with suppress(GitFailed, OSError):
+                await self.shadow(_root_of(directory)).remove_unused(before)
+        gone = {name for names in old.values() for name in names}
+        for name in gone:
+            with suppress(OSError):
+                (self.directory / "turns" / name).unlink()
+        return len(gone)
+
+    def _old(self, before: float) -> dict[Path, set[str]]:
+        """By folder, the sessions that had no turn since."""
+        marks = {path.name: path for path in _marks(self.directory)}
+        used = {name for name, path in marks.items() if _is_used(path, before)}
+        found: dict[Path, set[str]] = {}
+        for directory in _folders(self.directory):
+            names = self.shadow(_root_of(directory)).sessions()
+            for name in names - marks.keys():  # its age is unknown: it counts from now
+                (make_private(self.directory / "turns") / name).touch(0o600)
+            if old := names.intersection(marks) - used:
+                found[directory] = old
+        return found
+
+    async def pack(self, roots: Sequence[str]) -> None:
+        """Put what many snapshots have left in many files into few. Nobody waits for it."""
         for root in _outermost(roots):
             with suppress(GitFailed, OSError):
-                shadow = self.shadow(root)
-                async with shadow.locked():
-                    if await shadow.loose_objects() > _LOOSE:
-                        await shadow.tidy()
+                await self.shadow(root).pack()
+
+    async def maintain(self) -> None:
+        """What has to be done now and then, at most once a day: for all processes together."""
+        stamp = self.directory / "maintained"
+        if not self.directory.is_dir() or _is_used(stamp, time.time() - _DAY):
+            return
+        await self.prune(time.time())
+        await self.pack([_root_of(directory) for directory in _folders(self.directory)])
+        stamp.touch(0o600)
 
     # ── who works where ───────────────────────────────────────────────────────────────────────
 
@@ -269,6 +311,19 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
+def _marks(directory: Path) -> list[Path]:
+    with suppress(OSError):
+        return list((directory / "turns").iterdir())
+    return []
+
+
+def _is_used(path: Path, since: float) -> bool:
+    """Whether a turn runs, or ran since; for a stamp, whether it is younger."""
+    with suppress(OSError):
+        return path.stat().st_mtime >= since or _is_locked(path)
+    return False
+
+
 def _share(one: str, other: str) -> bool:
     one, other = one.rstrip("/") + "/", other.rstrip("/") + "/"
     return one.startswith(other) or other.startswith(one)
@@ -276,15 +331,14 @@ def _share(one: str, other: str) -> bool:
 
 async def _fill(plans: Sequence[UndoPlan], undo: Undo, written: Written) -> None:
     """With what is to be done. Raises RevertConflict for hunks that are not there."""
-    if undo.hunks is None:
+    if undo.hunks is None or undo.paths is not None:
         for plan in plans:
             await plan.undo(undo.steps, undo.paths)
-        return
-    left = set(undo.hunks)
-    for plan in plans:
+    left = set(undo.hunks or ())
+    for plan in plans if left else ():
         for each in (await differences(plan.shadow, undo.steps, written))[0]:
             if ids := left.intersection(hunk.id for hunk in each.file.hunks):
-                await plan.undo_hunks(each, ids)
+                await plan.undo_hunks(undo.steps, each, ids)
                 left -= ids
     if left:
         raise RevertConflict(dict.fromkeys(sorted(left), _STALE))

@@ -15,8 +15,7 @@ import msgspec
 
 from dragoman.host.snapshots.folder_changes import Difference, tree_changes
 from dragoman.host.snapshots.git_output import LINK, PLAIN, Blob
-from dragoman.host.snapshots.journal import RestoreJournal
-from dragoman.host.snapshots.placing import Operation
+from dragoman.host.snapshots.journal import Operation, RestoreJournal
 from dragoman.host.snapshots.shadow import Shadow, shown
 from dragoman.host.snapshots.three_way import merged, without
 from dragoman.host.snapshots.timeline import Step
@@ -75,11 +74,14 @@ class UndoPlan:
 
     async def undo(self, steps: Sequence[Step], paths: Collection[str] | None) -> None:
         """Take these steps back out, the last one first."""
-        self._first = next((found for step in steps if (found := self._of(step.start))), None)
+        self._first = self._start_of(steps)
         for step in reversed(steps):
             start, end = self._of(step.start), self._of(step.end or [self._now])
             if start is not None and end is not None:
                 await self._undo_step(start, end, paths)
+
+    def _start_of(self, steps: Sequence[Step]) -> RootSnapshot | None:
+        return next((found for step in steps if (found := self._of(step.start))), None)
 
     def _of(self, roots: Iterable[RootSnapshot]) -> RootSnapshot | None:
         found = (each for each in roots if each.root == self.shadow.root and each.tree)
@@ -169,8 +171,11 @@ class UndoPlan:
 
     # ── hunks ─────────────────────────────────────────────────────────────────────────────────
 
-    async def undo_hunks(self, found: Difference, ids: Collection[str]) -> None:
-        """Put the earlier lines back in place of these hunks of a file."""
+    async def undo_hunks(
+        self, steps: Sequence[Step], found: Difference, ids: Collection[str]
+    ) -> None:
+        """Put the earlier lines back in place of these hunks of a file, as these steps left it."""
+        self._first = self._start_of(steps)
         change, compared = found.change, found.compared
         if compared is None:
             return

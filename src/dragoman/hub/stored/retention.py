@@ -111,6 +111,7 @@ async def keep_pruning(
             pruned = await prune(hub, records, kept)
             if pruned.sessions:
                 tell(pruned)
+            await hub.folders.maintain()
         except DragomanError as error:
             logger.warning("old sessions could not be pruned: %s", error)
         except Exception:

@@ -21,7 +21,7 @@ from dragoman.errors import CommandRefused, ConfigError, DragomanError
 from dragoman.host.fence.fence_terms import FenceMode, NetworkTerms
 from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.rule import Rule
-from dragoman.hub.assembly import new_hub
+from dragoman.hub.assembly import limits_in, new_hub
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.host_service import Presence
 from dragoman.hub.hub import Hub
@@ -155,7 +155,8 @@ async def _running(
     store = await open_when_there(operator.note)
     try:
         launcher = _launcher(settings, store)
-        made = new_hub(store, launcher, label=settings.name)
+        kept = limits_in(launcher.settings)
+        made = new_hub(store, launcher, label=settings.name, snapshots=kept)
         if settings.agent is not None and made.hosts.home is None:  # else another host may have it
             launcher.target(settings.agent)
         async with made as hub:

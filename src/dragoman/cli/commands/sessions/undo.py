@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 
 from dragoman.cli.commands.sessions.session_list import print_json
@@ -20,6 +20,7 @@ from dragoman.host.snapshots.undo_plan import Choice
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.safe_text import reveal
+from dragoman.session.facts import Author
 from dragoman.store.base import events_of_types
 
 _BY = {
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _changes(options: argparse.Namespace) -> None:
     async with opened_session(options, options.settings) as (hub, record):
-        turn_id = await _turn(hub, record.id, options.turn)
+        turn_id = await meant_turn(hub, record.id, options.turn)
         found = await hub.folders.changes(record.id, turn_id)
     if options.json:
         print_json([_fields(file, record.cwd) for file in found.files])
@@ -77,27 +78,32 @@ def _print(found: FolderChanges, root: str) -> None:
         print("no changes")
     for file in found.files:
         path = os.path.relpath(file.path, root) if root else file.path
-        remarks = [*_remarks(file, found.tracked)]
+        remarks = remarks_on(file.by, is_tracked=found.tracked)
         told = f" ({', '.join(remarks)})" if remarks else ""
         print(style(f"{reveal(path)}{told}", BOLD))
         if file.protected is not None:
             print(style(f"! protected: {file.protected}", RED))
         lines = file.diff(root).removesuffix("\n").split("\n")
         print("\n".join(painted_diff(lines, style, len(lines))))
-    for each in found.left_out:
-        print(f"left out: {reveal(each.path)} ({each.reason})", file=sys.stderr)
-    for problem in found.problems:
-        print(f"not watched: {reveal(problem.reason)}", file=sys.stderr)
+    for line in missing_from(found):
+        print(line, file=sys.stderr)
 
 
-def _remarks(file: ChangedFile, is_tracked: bool) -> list[str]:
-    if "imported" in file.by:
+def missing_from(found: FolderChanges) -> list[str]:
+    """What the changes do not tell of, a line each."""
+    left_out = [f"left out: {reveal(each.path)} ({each.reason})" for each in found.left_out]
+    return left_out + [f"not watched: {reveal(each.reason)}" for each in found.problems]
+
+
+def remarks_on(by: Iterable[Author], *, is_tracked: bool) -> list[str]:
+    """Who did it, where that is worth a word."""
+    if "imported" in by:
         return [_IMPORTED]
     words = _BY if is_tracked else _REPORTED
-    return [word for each in file.by if (word := words.get(each, ""))]
+    return [word for each in by if (word := words.get(each, ""))]
 
 
-async def _turn(hub: Hub, session_id: str, named: str | None) -> str | None:
+async def meant_turn(hub: Hub, session_id: str, named: str | None) -> str | None:
     """The id of the turn that a person means. Raises UsageError."""
     if named is None or not named.lstrip("-").isdigit():
         return named
@@ -116,7 +122,7 @@ async def _turn(hub: Hub, session_id: str, named: str | None) -> str | None:
 
 async def _revert(options: argparse.Namespace) -> None:
     async with opened_session(options, options.settings) as (hub, record):
-        turn_id = await _turn(hub, record.id, options.turn)
+        turn_id = await meant_turn(hub, record.id, options.turn)
         command: c.Command = c.Revert(turn_id, options.force, _absolute(options.path))
         if options.hunk or options.keep:
             command = c.Restore(
@@ -149,8 +155,11 @@ def _explained(error: CommandRefused | RevertConflict) -> DragomanError:
 
 def _say_undo(session_id: str, restore_id: str | None) -> None:
     if restore_id is not None and sys.stderr.isatty():
-        undo = f"dragoman sessions revert {session_id} --turn {restore_id}"
-        print(f"to undo it: {undo}", file=sys.stderr)
+        print(how_to_undo(session_id, restore_id), file=sys.stderr)
+
+
+def how_to_undo(session_id: str, restore_id: str) -> str:
+    return f"to undo it: dragoman sessions revert {session_id} --turn {restore_id}"
 
 
 def _absolute(paths: list[str]) -> list[str] | None:
@@ -165,7 +174,7 @@ async def _rewind(options: argparse.Namespace) -> None:
     if options.no_files and options.no_conversation:
         raise UsageError("--no-files and --no-conversation leave nothing to do")
     async with opened_session(options, options.settings) as (hub, record):
-        turn_id = await _turn(hub, record.id, options.turn)
+        turn_id = await meant_turn(hub, record.id, options.turn)
         choices: Mapping[str, Choice] = _choices(options)
         try:
             done = await hub.folders.rewind(

@@ -69,6 +69,7 @@ async def prune(options: argparse.Namespace) -> int:
             print(f"would prune {in_words(await weigh(hub.store, found))}")
             return Exit.DONE
         print(f"pruned {in_words(await prune_all(hub, found, retention))}")
+        await hub.folders.prune()
     return Exit.DONE
 
 

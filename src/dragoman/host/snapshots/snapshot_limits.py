@@ -1,0 +1,19 @@
+"""How much of folders is kept, and for how long."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class SnapshotLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What is larger is not kept: a file, or a folder with more files."""
+
+    file_bytes: int = 10 << 20
+    files: int = 200_000
+    seconds: float = 60.0
+    """How long reading the folder may take."""
+    days: float | None = 90.0
+    """How long the snapshots of a session are kept after its last turn; None is for as long as the
+    session is."""
+    loose: int = 4_000
+    """So many files of a repository become one."""

@@ -1,0 +1,155 @@
+"""Folders that git treats in its own way are seen and undone too, or one line says why not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.folders import Watched, contents, git
+
+from dragoman.host.snapshots.snapshots import Snapshots
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+def committed(folder: Path, **files: str) -> None:
+    folder.mkdir(exist_ok=True)
+    git(folder, "init", "-q")
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "first")
+
+
+async def seen_and_undone(watched: Watched, *edited: Path) -> None:
+    """An agent writes these files; exactly that is seen, and undone byte for byte."""
+    everything = watched.folder.parent
+    before = contents(everything, but=["data"])
+
+    def act(_: Path) -> None:
+        for file in edited:
+            file.write_bytes(b"agent\r\n\0" + file.name.encode())
+
+    await watched.turn("t", act)
+    found = await watched.changes()
+    assert {each.path for each in found.files} == {str(file) for file in edited}
+    assert (found.problems, found.left_out) == ([], [])
+    await watched.revert()
+    assert contents(everything, but=["data"]) == before
+
+
+async def test_a_submodule_is_read_like_a_folder(folder: Path, tmp_path: Path) -> None:
+    committed(tmp_path / "library", code="theirs\n")
+    committed(folder, top="ours\n")
+    add = ("submodule", "--quiet", "add", str(tmp_path / "library"), "lib")
+    git(folder, "-c", "protocol.file.allow=always", *add)
+    watched = Watched(folder, tmp_path / "data")
+    await seen_and_undone(watched, folder / "top", folder / "lib" / "code", folder / "lib" / "new")
+
+
+async def test_a_worktree_is_a_folder_whose_git_is_a_file(folder: Path, tmp_path: Path) -> None:
+    committed(tmp_path / "main", code="ours\n")
+    git(tmp_path / "main", "worktree", "add", "-q", "--force", str(folder))
+    (tmp_path / "main" / ".git" / "info").mkdir(exist_ok=True)
+    (tmp_path / "main" / ".git" / "info" / "exclude").write_text("excluded\n")
+    assert (folder / ".git").is_file()
+    (folder / "excluded").write_text("ignored here too\n")
+    await seen_and_undone(Watched(folder, tmp_path / "data"), folder / "code", folder / "new")
+
+
+async def test_a_sparse_checkout_lacks_nothing(folder: Path, tmp_path: Path) -> None:
+    committed(folder, code="ours\n")
+    for name in ("here", "absent"):
+        (folder / name).mkdir()
+        (folder / name / "file").write_text("x\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "second")
+    git(folder, "sparse-checkout", "set", "here")
+    assert not (folder / "absent").exists()
+    watched = Watched(folder, tmp_path / "data")
+    await seen_and_undone(watched, folder / "code", folder / "here" / "file")
+    assert git(folder, "status", "--porcelain") == ""
+
+
+async def test_line_endings_and_filters_change_nothing(folder: Path, tmp_path: Path) -> None:
+    committed(folder, code="ours\n")
+    git(folder, "config", "core.autocrlf", "true")
+    git(folder, "config", "filter.lfs.clean", "false")
+    git(folder, "config", "filter.lfs.smudge", "false")
+    git(folder, "config", "filter.lfs.required", "true")
+    (folder / ".gitattributes").write_text("*.bin filter=lfs diff=lfs -text\n*.txt text eol=crlf\n")
+    (folder / "large.bin").write_bytes(POINTER)
+    (folder / "mixed.txt").write_bytes(b"one\r\ntwo\nthree\r")
+    watched = Watched(folder, tmp_path / "data")
+    await seen_and_undone(watched, folder / "large.bin", folder / "mixed.txt", folder / "code")
+
+
+async def test_a_bare_repository_is_a_folder_like_any(folder: Path, tmp_path: Path) -> None:
+    git(folder, "init", "-q", "--bare")
+    await seen_and_undone(Watched(folder, tmp_path / "data"), folder / "description")
+
+
+async def test_a_folder_that_cannot_be_written_is_read(folder: Path, tmp_path: Path) -> None:
+    (folder / "file").write_text("x\n")
+    (folder / "secret").write_text("y\n")
+    os.chmod(folder, 0o555)
+    watched = Watched(folder, tmp_path / "data")
+    try:
+        [root] = (await watched.take()).roots
+    finally:
+        os.chmod(folder, 0o755)
+    assert (root.problem, root.tree is not None) == ("", True)
+
+
+async def test_without_room_for_snapshots_one_line_says_so(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file where the folder should be\n")
+    snapshots = Snapshots(tmp_path / "data")
+    [root] = await snapshots.take([str(folder)], "s")
+    assert root.tree is None
+    assert "\n" not in root.problem
+    assert str(tmp_path / "data") in root.problem
+
+
+def printed(*words: str, cwd: Path | None = None) -> list[str]:
+    """The lines of a program, which may end with 1, as `diff` does."""
+    ran = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False)
+    assert ran.returncode in (0, 1), ran.stderr
+    return ran.stdout.splitlines()
+
+
+AGENT = """
+mv "old name" "new name"; rm gone; chmod +x tool; printf 'a\\0b' > image.bin
+mkdir -p deep/er; echo new > deep/er/file; sed -i s/3/three/ edited; ln -s edited link
+"""
+
+
+async def test_what_a_program_does_is_what_diff_says(folder: Path, tmp_path: Path) -> None:
+    """Another process, by its own system calls, compared with a copy from before."""
+    for name in ("old name", "gone", "tool", "edited"):
+        (folder / name).write_text("".join(f"{name} {number}\n" for number in range(9)))
+    (folder / "image.bin").write_bytes(os.urandom(300))
+    copy = tmp_path / "copy"
+    printed("cp", "-a", str(folder), str(copy))
+    watched = Watched(folder, tmp_path / "data")
+    await watched.turn("t", lambda _: printed("sh", "-ec", AGENT, cwd=folder))
+
+    compare = ("diff", "-rq", "--no-dereference", str(copy), str(folder))
+    differing = printed(*compare)
+    found = (await watched.changes()).files
+    told = {Path(path).name for each in found for path in (each.path, each.old_path) if path}
+    assert told == {"old name", "new name", "gone", "tool", "image.bin", "file", "edited", "link"}
+    # It does not look at modes, and names a new folder instead of what is in it.
+    names = ("old name", "new name", "gone", "image.bin", "deep", "edited", "link")
+    assert len(differing) == len(names)
+    assert [name for name in names if name not in "\n".join(differing)] == []
+    await watched.revert()
+    assert printed(*compare) == []
+    assert contents(folder) == contents(copy)
