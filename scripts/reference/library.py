@@ -55,8 +55,8 @@ GROUPS = {
         "request_meta"
     ),
     "Settings and MCP servers": (
-        "load_settings Settings AgentSettings ModelProvider FenceTerms Retention McpServer "
-        "StdioServer HttpServer SseServer InProcessServer"
+        "load_settings Settings AgentSettings ModelProvider FenceTerms Retention SnapshotLimits "
+        "McpServer StdioServer HttpServer SseServer InProcessServer"
     ),
 }
 # Methods that other layers of ours call, and constructors of what is made for you.

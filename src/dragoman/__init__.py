@@ -127,6 +127,7 @@ if TYPE_CHECKING:
     from dragoman.host.rules.rule import Rule
     from dragoman.host.snapshots.folder_changes import ChangedFile, FolderChanges, FolderProblem
     from dragoman.host.snapshots.line_history import Hunk
+    from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
     from dragoman.host.snapshots.snapshots import Reverted
     from dragoman.host.terminals.provider import (
         TerminalCommand,
@@ -337,6 +338,7 @@ __all__ = [
     "Settings",
     "SignInNeeded",
     "SlowConsumer",
+    "SnapshotLimits",
     "SseServer",
     "StartError",
     "StdioServer",
@@ -433,6 +435,7 @@ _NAMES = {
     ),
     "host.snapshots.folder_changes": "ChangedFile FolderChanges FolderProblem",
     "host.snapshots.line_history": "Hunk",
+    "host.snapshots.snapshot_limits": "SnapshotLimits",
     "host.snapshots.snapshots": "Reverted",
     "host.workspace.changes": "Change",
     "host.workspace.files": "FilesProvider",

@@ -16,8 +16,8 @@ examples:
   dragoman review fix --turn -1         what its last turn changed
   dragoman review fix --write           let the agent write when it answers
 
-Each change is shown with who made it. Nothing is put back, and nothing is sent, before
-you have gone through them or quit. A put-back can be undone."""
+Each change is shown with who made it. Nothing is put back, and nothing is sent,
+before you have gone through them or quit. A put-back can be undone."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
