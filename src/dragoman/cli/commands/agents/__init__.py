@@ -93,8 +93,8 @@ def _add_providers(actions: Actions) -> None:
         "providers",
         "list the model providers of an agent, or set them in your settings",
         "  dragoman agents providers goose\n"
-        "  dragoman agents providers goose set main --api-type openai "
-        "--base-url https://llm.example/v1\n"
+        "  dragoman agents providers goose set main \\\n"
+        "      --api-type openai --base-url https://llm.example/v1\n"
         "  dragoman agents providers goose disable main\n"
         "  dragoman agents providers goose reset main       as if it was never set\n\n"
         "What is set is sent to the agent each time it starts.",
