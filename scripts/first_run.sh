@@ -6,9 +6,14 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 printf '# A scratch project\n\nNothing in here matters.\n' > "$folder/README.md"
 echo '{}' > "$folder/.settings.json"
-DRAGOMAN_HOME="$folder/.dragoman" DRAGOMAN_SETTINGS="$folder/.settings.json" "$dragoman" -a demo --cwd "$folder" --yolo \
-    "Improve @README.md a little and show me what you did"
+export DRAGOMAN_HOME="$folder/.dragoman" DRAGOMAN_SETTINGS="$folder/.settings.json"
+cd "$folder"
+"$dragoman" -a demo --session try --yolo "Improve @README.md a little and show me what you did"
+echo
+echo "What the turn changed (dragoman sessions changes try):"
+"$dragoman" sessions changes try
 cat <<'NEXT'
+To undo it: dragoman sessions revert try; to go through it change by change: dragoman review try
 
 Next: make run ARGS='--help' shows everything; put your own agent into ~/.config/dragoman/settings.json
 Then: make run ARGS='-a NAME "fix the failing test"', or import dragoman in Python (see README.md)

@@ -178,6 +178,32 @@ def test_what_a_session_changed_is_shown_and_undone(user: Dragoman) -> None:
     assert user("sessions", "changes", "fix").lines == ["no changes"]
 
 
+def test_a_hunk_is_undone_and_the_revert_too(user: Dragoman) -> None:
+    file = user.workspace / "dragoman-demo.txt"
+    assert user("-a", "demo", "--session", "fix", "--yolo", "please begin").code == 0
+    [change] = json.loads(user("sessions", "changes", "fix", "--turn", "-1", "--json").out)
+    assert (change["status"], change["by"], change["binary"]) == ("added", ["host"], False)
+    assert (change["added"], change["removed"], len(change["turns"])) == (1, 0, 1)
+    [hunk] = change["hunks"]
+    assert (hunk["by"], hunk["lines"]) == (["host"], ["+You asked: please begin"])
+    assert user("sessions", "revert", "fix", "--hunk", hunk["id"]).lines == [str(file)]
+    assert not file.exists()
+    gone = user("sessions", "revert", "fix", "--hunk", hunk["id"])
+    refused(gone, "look at the changes again", code=1)
+    refused(user("sessions", "changes", "fix", "--turn", "7"), "no turn 7: the session has 1")
+
+
+def test_a_rewind_prints_the_session_to_continue_with(user: Dragoman) -> None:
+    file = user.workspace / "dragoman-demo.txt"
+    assert user("-a", "demo", "--session", "fix", "--yolo", "please begin").code == 0
+    done = user("sessions", "rewind", "fix", "1")
+    assert (done.code, done.err, len(done.lines)) == (0, f"{file}\n", 1)
+    assert not file.exists()
+    assert user("--resume", done.lines[0], "/think").code == 0
+    nothing = user("sessions", "rewind", "fix", "1", "--no-files", "--no-conversation")
+    refused(nothing, "leave nothing to do")
+
+
 def test_what_was_changed_since_is_undone_by_force_alone(user: Dragoman) -> None:
     file = user.workspace / "dragoman-demo.txt"
     assert user("-a", "demo", "--session", "fix", "--yolo", "please begin").code == 0
