@@ -114,9 +114,15 @@ def test_the_host_process_is_not_changed() -> None:
             dict(os.environ),
         )
 
-    asyncio.run(output_of("true"))  # the zygote and its socket are there to stay
+    def run(*words: str) -> None:
+        asyncio.run(output_of(*words))
+        for thread in threading.enumerate():
+            if thread.name.startswith("gate-"):
+                thread.join()  # it ends with the program
+
+    run("true")  # the zygote and its socket are there to stay
     before, threads = snapshot(), set(threading.enumerate())
-    asyncio.run(output_of("echo", "x"))
+    run("echo", "x")
     assert snapshot() == before
     assert set(threading.enumerate()) <= threads  # one of an earlier test may end meanwhile
 

@@ -14,7 +14,7 @@ import os
 import select
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -60,6 +60,10 @@ class Call(NamedTuple):
 
 class Gone(Exception):
     """Who called does not wait any longer."""
+
+
+class Unreadable(Exception):
+    """Who called waits, but its memory cannot be read: it is a helper of ours, soon the program."""
 
 
 class Listener:
@@ -122,7 +126,7 @@ class Listener:
 
     def program(self, call: Call, most: int) -> tuple[str, list[str], bool]:
         """The file that is about to be run, its arguments, and whether these are all: no more than
-        `most` characters. Raises Gone."""
+        `most` characters. Raises Gone, Unreadable."""
         with self._memory(call) as memory:
             at = call.name == seccomp.EXECVEAT
             path = self._path(call, memory, call.arguments[1 if at else 0], at=at)
@@ -131,7 +135,8 @@ class Listener:
         return path, words, whole
 
     def opened(self, call: Call) -> tuple[str, int, int]:
-        """The file to open, by its absolute name, the flags and the mode. Raises Gone."""
+        """The file to open, by its absolute name, the flags and the mode. Raises Gone,
+        Unreadable."""
         name, given = call.name, call.arguments
         at = name in (seccomp.OPENAT, seccomp.OPENAT2)
         with self._memory(call) as memory:
@@ -157,7 +162,7 @@ class Listener:
             return _Memory(call)
         except OSError:
             self.check(call)
-            raise Gone from None
+            raise Unreadable from None
 
     def _path(self, call: Call, memory: _Memory, address: int, *, at: bool) -> str:
         """Absolute, by its letters."""
@@ -174,7 +179,7 @@ class Listener:
         os.close(self._descriptor)
 
 
-def let_all_through(descriptor: int) -> None:
+def let_all_through(descriptor: int, _argv: Sequence[str] = (), _cwd: str = "") -> None:
     """Own a listener, and let everything through that it asks about."""
     listener = Listener(descriptor)
 

@@ -6,12 +6,13 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     Paths: TypeAlias = tuple[bytes, ...]
     Packed: TypeAlias = tuple[tuple[str, str | bytes | bool | Paths | tuple[int, ...]], ...]
     """A plan as `marshal` takes it."""
+    Listen: TypeAlias = Callable[[int, Sequence[str], str], None]
 
 
 class FencePlan:
@@ -30,7 +31,7 @@ class FencePlan:
         network: tuple[int, ...] = (),
         offline: bool = False,
         gate: str = "",
-        listen: Callable[[int], None] | None = None,
+        listen: Listen | None = None,
     ) -> None:
         self.way = way
         """`namespaces` or `landlock`."""
@@ -54,14 +55,15 @@ class FencePlan:
         """What the kernel asks the host about: `exec`, `write` for that and opening files for
         writing, or nothing."""
         self.listen = listen
-        """Takes the descriptor on which the kernel asks; stays in the host."""
+        """Takes the descriptor on which the kernel asks, and the words and the folder of the
+        program; stays in the host."""
 
-    def take(self, listener: int) -> None:
+    def take(self, listener: int, argv: Sequence[str], cwd: str) -> None:
         """For the host: the kernel asks here, as soon as the program is about to start."""
         if self.listen is None:
             os.close(listener)  # what is asked about fails then
         else:
-            self.listen(listener)
+            self.listen(listener, argv, cwd)
 
     def packed(self) -> Packed:
         return tuple(each for each in vars(self).items() if each[0] != "listen")

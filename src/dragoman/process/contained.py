@@ -280,7 +280,7 @@ async def _report(order: Order, life: socket.socket, watch: _Watch) -> bytes:
         return b""
     for listener in handed:
         assert order.fence is not None  # nobody hands us anything without
-        order.fence.take(listener)
+        order.fence.take(listener, order.argv, order.cwd)
     return report
 
 

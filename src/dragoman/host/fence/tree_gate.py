@@ -17,13 +17,13 @@ import stat
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
 from dragoman.fence import seccomp
 from dragoman.fence.kernel_calls import open_exactly
-from dragoman.fence.listener import Call, Gone, Listener
+from dragoman.fence.listener import Call, Gone, Listener, Unreadable
 from dragoman.host.fence.floor import Floor
 from dragoman.host.fence.overseer import Overseer
 from dragoman.host.fence.program_log import MOST_PARENTS, ProgramStart
@@ -92,12 +92,14 @@ class TreeGate:
         self._watched: set[int] = set()
         self._asking: set[asyncio.Task[None]] = set()
         self._refused: dict[str, float] = {}
-        self._last_refused: tuple[int, ProgramStart] | None = None
+        self._last: tuple[int, ProgramStart] | None = None
 
-    def take(self, listener: int) -> None:
-        """Answer here from now on, until the last program of the tree has ended."""
+    def take(self, listener: int, argv: Sequence[str], cwd: str) -> None:
+        """Answer here from now on, until the last program of the tree has ended. The first is
+        known by these words."""
         descriptors.guard(listener)
-        thread = _Doorkeeper(self, Listener(listener), listener, self._surface)
+        first = ProgramStart(tuple(map(_shown, argv)), _shown(cwd))
+        thread = _Doorkeeper(self, Listener(listener), listener, self._surface, first)
         try:
             thread.start()
         except RuntimeError as error:
@@ -142,14 +144,20 @@ class TreeGate:
             door.listener.refuse(call)
             _close(process)
             # The same process tries the next folder of PATH: that is one attempt.
-            again, self._last_refused = self._last_refused, (call.pid, start)
-            if again != self._last_refused:
+            if self._is_news(call, start):
                 overseer.log.add(start, refusal)
             return
         door.note(call.pid, start)
         door.listener.let_through(call)
+        if not self._is_news(call, start):
+            _close(process)
+            return
         program_id = overseer.log.add(start)
         self._watch(overseer, program_id, call.pid, process, door)
+
+    def _is_news(self, call: Call, start: ProgramStart) -> bool:
+        before, self._last = self._last, (call.pid, start)
+        return before != self._last
 
     def _watch(
         self, overseer: Overseer, program_id: str, pid: int, process: int, door: _Doorkeeper
@@ -266,13 +274,19 @@ class _Doorkeeper(threading.Thread):
     """Reads what the programs of one tree want."""
 
     def __init__(
-        self, gate: TreeGate, listener: Listener, descriptor: int, surface: Surface
+        self,
+        gate: TreeGate,
+        listener: Listener,
+        descriptor: int,
+        surface: Surface,
+        first: ProgramStart,
     ) -> None:
         super().__init__(name=f"gate-{descriptor}", daemon=True)
         self.listener = listener
         self._gate = gate
         self._descriptor = descriptor
         self._surface = surface
+        self._first = first
         self._names: dict[int, tuple[str, ...]] = {}
         self._mounts = 0
         """The mount namespace of the fence, as the first program saw it."""
@@ -307,14 +321,24 @@ class _Doorkeeper(threading.Thread):
     # ── programs ──────────────────────────────────────────────────────────────────────────────
 
     def _exec(self, call: Call) -> None:
-        path, words, whole = self.listener.program(call, MOST_READ)
-        if not self._mounts:
-            self._mounts = _mounts_of(call.pid)
+        try:
+            path, words, whole = self.listener.program(call, MOST_READ)
+        except Unreadable:
+            self._post_start(call, self._first)
+            return
+        self._note_mounts(call.pid)
         if not _could_run(call.pid, path):
             self.listener.let_through(call)  # a folder of PATH that has no such program
             return
         parents = self._parents(call.pid)
         start = ProgramStart(tuple(words) or (path,), self.listener.folder(call), parents, whole)
+        self._post_start(call, start)
+
+    def _note_mounts(self, pid: int) -> None:
+        if self._mounts <= 0:
+            self._mounts = _mounts_of(pid)
+
+    def _post_start(self, call: Call, start: ProgramStart) -> None:
         process = _pidfd(call.pid)
         self.listener.check(call)
         if not self._gate.post(self._gate.started, self, call, start, process):
@@ -337,7 +361,11 @@ class _Doorkeeper(threading.Thread):
     # ── files ─────────────────────────────────────────────────────────────────────────────────
 
     def _open(self, call: Call) -> None:
-        name, flags, mode = self.listener.opened(call)
+        try:
+            name, flags, mode = self.listener.opened(call)
+        except Unreadable:
+            self.listener.let_through(call)  # the fence holds
+            return
         if not flags & seccomp.WRITES or flags & os.O_PATH or not name.startswith("/"):
             self.listener.let_through(call)
             return
@@ -345,6 +373,7 @@ class _Doorkeeper(threading.Thread):
         if self._surface.bears(asked):
             self.listener.let_through(call)
             return
+        self._note_mounts(call.pid)
         path = os.path.realpath(name)
         if self._is_for_the_kernel(call.pid, path, flags):
             self.listener.let_through(call)
@@ -491,6 +520,10 @@ def _zombie_code(pid: int) -> int | None:
     except OSError:
         return None
     return int(fields[49]) if fields[:1] == [b"Z"] and len(fields) > 49 else None
+
+
+def _shown(word: str) -> str:
+    return word.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _close(descriptor: int) -> None:
