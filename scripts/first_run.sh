@@ -12,8 +12,10 @@ cd "$folder"
 echo
 echo "What the turn changed (dragoman sessions changes try):"
 "$dragoman" sessions changes try
+echo
+echo "And undone (dragoman sessions revert try):"
+"$dragoman" sessions revert try
 cat <<'NEXT'
-To undo it: dragoman sessions revert try; to go through it change by change: dragoman review try
 
 Next: make run ARGS='--help' shows everything; put your own agent into ~/.config/dragoman/settings.json
 Then: make run ARGS='-a NAME "fix the failing test"', or import dragoman in Python (see README.md)

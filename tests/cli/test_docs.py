@@ -176,7 +176,8 @@ def test_the_first_run_shows_what_was_asked_for_and_what_decided_it(
     assert "[plan] 4/4" in done.stdout
     changed = done.stdout.partition("What the turn changed")[2]
     assert "\ndragoman-demo.txt\n  --- /dev/null\n" in changed
-    assert "\nTo undo it: dragoman sessions revert try;" in changed
+    undone = changed.partition("And undone (dragoman sessions revert try):\n")[2]
+    assert undone.split("\n")[0].endswith("/dragoman-demo.txt")
     assert "Next: make run ARGS='--help' shows everything" in done.stdout
     assert list(thrown_away.iterdir()) == []
     assert not dragoman.state.exists()
