@@ -30,6 +30,7 @@ from bench.report import (
     at_most_times,
     times_less,
 )
+from bench.snapshot_rows import snapshots
 from bench.store_rows import open_100k, store, store_growth
 
 Columns = Mapping[str, Column | Missing]
@@ -391,6 +392,7 @@ MEASUREMENTS = (
     store,
     store_growth,
     open_100k,
+    snapshots,
     postgres,
     postgres_growth,
     page,
