@@ -39,10 +39,14 @@ command runs. With `queue`, the agent takes none: the steer becomes the next pro
 ACP has it; as tool `calls` under the call that started one; or `hidden`, if only that call is seen.
 Nothing means that it was not tested.
 
+**Undo** says who wrote in the test of [undo](../how-to/changes.md): the `agent` itself, or also the
+`host`, which is Dragoman, for the agent. All that had changed was listed, and after the undo each
+file was as before.
+
 To check your own installation, run `dragoman agents doctor NAME`.
 
-| agent | `-a` | tested | started | steer | subagents | variable |
-|---|---|---|---|---|---|---|
+| agent | `-a` | tested | started | steer | subagents | undo | variable |
+|---|---|---|---|---|---|---|---|
 """
 FLAGS = """
 ## Flags
@@ -68,7 +72,8 @@ def _row(agent: KnownAgent) -> str:
     variable = f"`{agent.variable}`" if agent.variable else ""
     steer = f"`{agent.steer}`" if agent.steer else ""
     subagents = f"`{agent.subagents}`" if agent.subagents else ""
-    seen = f"{agent.tried} | {agent.seen} | {steer} | {subagents}"
+    undone = f"`{agent.undone}`" if agent.undone else ""
+    seen = f"{agent.tried} | {agent.seen} | {steer} | {subagents} | {undone}"
     return f"| [{agent.title}](#{_anchor(agent)}) | `{agent.name}` | {seen} | {variable} |\n"
 
 

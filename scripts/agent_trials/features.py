@@ -20,6 +20,7 @@ FEATURES = (
     "exec_flag",
     "yolo",
     "rules",
+    "undo",
     "plan",
     "question",
     "mcp",

@@ -11,7 +11,7 @@ from typing import Any
 from agent_trials import replayed
 from agent_trials.face import STEER, Face
 from agent_trials.features import NotOffered
-from agent_trials.turns import a_moment, end_of, is_for_more, run, said, texts
+from agent_trials.turns import a_moment, contents, end_of, is_for_more, run, said, texts
 from dragoman import AgentCommand, Client, InProcessServer, Timeouts, Turn
 from dragoman.errors import DragomanError, InvalidParams
 from dragoman.session import events as e
@@ -80,6 +80,27 @@ class LibraryFace(Face):
         events = await run(self._session, self._prompt("shell"))
         self._assert_ran()
         return self._asked(events)
+
+    async def undo(self) -> str:
+        """What turns did is seen, all of it, and undone: compared with what was there before."""
+        prompts = [self._prompt(kind) for kind in ("write", "shell")]
+        self._unwritten()
+        self._ran.unlink(missing_ok=True)
+        before = contents(self._workspace)
+        session = await self._client.new_session(self._workspace)
+        session.track_changes()
+        for prompt in prompts:
+            await run(session, prompt)
+        after = contents(self._workspace)
+        differing = {path for path in {*before, *after} if before.get(path) != after.get(path)}
+        assert differing >= {str(self._written), str(self._ran)}
+        files = (await session.changes()).files
+        told = {path for each in files for path in (each.path, each.old_path) if path}
+        assert told == differing, f"seen: {sorted(told)}, there: {sorted(differing)}"
+        await session.revert()
+        assert contents(self._workspace) == before
+        await session.close()
+        return f"by {' and '.join(sorted({by for each in files for by in each.by}))}"
 
     def _asked(self, events: list[e.Event]) -> str:
         requests = [event for event in events if isinstance(event, e.PermissionRequested)]

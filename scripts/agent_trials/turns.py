@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from agent_trials.learned import form_content
 from dragoman import Session
@@ -42,6 +43,17 @@ def choose(options: list[PermissionOption], *, allow: bool) -> str:
             if option.kind == kind:
                 return option.id
     raise AssertionError(f"none of the options is {wanted[0]}")
+
+
+def contents(folder: Path) -> dict[str, object]:
+    """Every file beneath a folder: where a link leads, or its bytes and whether it is a program."""
+    return {
+        str(path): path.readlink()
+        if path.is_symlink()
+        else (path.read_bytes(), bool(path.stat().st_mode & 0o100))
+        for path in folder.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
 
 
 async def said(session: Session, prompt: str, words: str) -> None:

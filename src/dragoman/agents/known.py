@@ -41,6 +41,8 @@ class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     subagents: Literal["announced", "calls", "hidden"] | None = None
     """How it was seen to show its subagents: by ACP's own update, as tool calls under a tool call,
     or not at all."""
+    undone: Literal["agent", "agent, host"] | None = None
+    """Who wrote in a trial in which all that two turns changed was seen and undone."""
     writes_unasked: str = ""
     """When it writes files by itself and asks nobody, as part of a sentence."""
     runs_unasked: str = ""
@@ -79,11 +81,11 @@ _KNOWN = (
         ),
         tried="0.99.0",
         steer="steering",
+        undone="agent",
         subagents="announced",
         runs_unasked="if it only reads, such as `ls`",
         notes=(
-            "After asking, it writes files and runs commands itself, so Dragoman cannot undo its "
-            "changes.",
+            "After asking, it writes files and runs commands itself.",
             "As root it refuses to start a session unless `IS_SANDBOX=1` is set.",
         ),
     ),
@@ -102,6 +104,7 @@ _KNOWN = (
         ),
         tried="2.6.0",
         steer="steering",
+        undone="agent",
         runs_unasked="if its own sandbox allows it",
         notes=(
             "A session belongs to the Codex process that opened it: while that process runs, no "
@@ -123,6 +126,7 @@ _KNOWN = (
         sign_in="set `GEMINI_API_KEY`, or run `gemini` once and choose how to authenticate",
         tried="0.61.0",
         steer="queue",
+        undone="agent, host",
         runs_unasked="if it only reads, such as `ls`",
         notes=(
             "Reading a missing file returns empty text (quirk `missing_file`), since it cannot "
@@ -149,6 +153,7 @@ _KNOWN = (
         sign_in="run `opencode auth login`",
         tried="1.18.33",
         steer="queue",
+        undone="agent, host",
         writes_unasked="unless its setting `permission` says `ask`",
         runs_unasked="unless its setting `permission` says `ask`",
         notes=(
@@ -172,6 +177,7 @@ _KNOWN = (
         ),
         tried="1.50.0",
         steer="run",
+        undone="agent, host",
         writes_unasked="in its mode `auto`, if Dragoman does not offer writes",
         notes=(
             "It labels every permission request `other`. Dragoman knows what its own tools do, so "
@@ -195,6 +201,7 @@ _KNOWN = (
         ),
         tried="2.1.0",
         steer="queue",
+        undone="agent, host",
         writes_unasked="in a git repository, if Dragoman does not offer writes",
         notes=(
             "Its permission requests say only the beginning of a command. Dragoman takes the rest "
@@ -221,6 +228,7 @@ _KNOWN = (
         ),
         tried="0.24.4",
         steer="pull",
+        undone="agent, host",
         writes_unasked="in its mode `auto`, if Dragoman does not offer writes",
         runs_unasked="if it only reads, such as `ls`",
         notes=(
@@ -260,8 +268,8 @@ _KNOWN = (
         seen="3.0.65",
         notes=(
             "It offers load; not list, resume, fork, close or delete.",
-            "It edits files and runs commands itself, so Dragoman cannot undo its changes. In one "
-            "trial it wrote a file although the request had been refused.",
+            "It edits files and runs commands itself. In one trial it wrote a file although the "
+            "request had been refused.",
             "It starts a daemon outside its process group; Dragoman ends that too.",
         ),
     ),
@@ -277,8 +285,8 @@ _KNOWN = (
         sign_in="set `MISTRAL_API_KEY`, or run `vibe --setup`",
         seen="3.0.3",
         notes=(
-            "It edits files and runs commands itself, so Dragoman cannot undo its changes. To "
-            "allow a command, `--exec` and `--yolo` choose the narrowest option that Vibe offers.",
+            "It edits files and runs commands itself. To allow a command, `--exec` and `--yolo` "
+            "choose the narrowest option that Vibe offers.",
         ),
     ),
     KnownAgent(
@@ -292,6 +300,7 @@ _KNOWN = (
         sign_in="run `hermes setup`",
         tried="0.19.0",
         steer="queue",
+        undone="agent",
         runs_unasked="if it does not look risky to Hermes",
         notes=(
             "It edits files and runs commands itself, so Dragoman cannot revert them.",
