@@ -71,6 +71,7 @@ INTERNAL = {
     "Stream": {"__init__", "push", "close", "ready"},
     "RemoteAgent": {"endpoint", "sent_headers", "is_secret_in"},
     "ElicitationRequest": {"as_event"},
+    "Reverted": {"notices"},
     "PermissionRequested": {"description"},
     "SessionState": {"places", "placed", "printed"},
     "Quirks": {"kind_of"},

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from support.hubs import TestLauncher, seen_until, stored, stored_events
+from support.hubs import TestLauncher, dead_process, seen_until, stored, stored_events
 from support.peers import SECONDS
 
 from dragoman.errors import CommandRefused, SessionBusy
@@ -16,7 +16,10 @@ from dragoman.host.snapshots.snapshots import Snapshots
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.running.running_session import RunningSession
+from dragoman.schema import v1
 from dragoman.session import events as e
+from dragoman.session.content import Text
+from dragoman.store.records import Batch, encode_events
 from dragoman.testing import AgentTurn, ScriptedAgent
 
 
@@ -104,6 +107,77 @@ async def test_a_turn_is_undone_after_a_restart(tmp_path: Path, folder: Path) ->
         assert (folder / "new.txt").read_text() == "hello\n"
 
 
+async def test_what_an_agent_did_is_undone_that_cannot_continue(
+    tmp_path: Path, folder: Path
+) -> None:
+    agent = Own(lambda text: void((folder / "new.txt").write_text(text)))
+    agent.capabilities = v1.AgentCapabilities()
+    file = str(folder / "new.txt")
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        await asked(live, "hello\n")
+    before = len(agent.received)
+    async with watching(tmp_path, agent) as hub:
+        await hub.send(live.id, c.Close())
+        (folder / "new.txt").write_text("person\n")
+        with pytest.raises(CommandRefused) as refused:
+            await hub.send(live.id, c.Revert())
+        assert (refused.value.code, list(refused.value.detail["reasons"])) == ("conflict", [file])
+        reply = await hub.send(live.id, c.Restore(force=True))
+        assert (reply["paths"], reply["waits"]) == ([file], False)
+        assert not (folder / "new.txt").exists()
+        events = await stored_events(hub, live.id)
+        assert [x.title for x in events if isinstance(x, e.Notice)][-1].startswith(file)
+        assert (await hub.record(live.id)).status == "closed"
+        await hub.send(live.id, c.Revert(reply["restore"]))
+        assert (folder / "new.txt").read_text() == "person\n"
+        assert (await hub.store.standing(live.id)).owner is None
+    assert len(agent.received) == before
+
+
+async def test_a_session_is_reverted_while_it_is_opened(tmp_path: Path, folder: Path) -> None:
+    agent = Own(lambda text: void((folder / "new.txt").write_text(text)))
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        await asked(live, "hello\n")
+    async with watching(tmp_path, agent) as hub:
+        opened, reply = await asyncio.gather(hub.open(live.id), hub.send(live.id, c.Revert()))
+        assert reply["paths"] == [str(folder / "new.txt")]
+        await asked(opened, "again\n")
+        assert (folder / "new.txt").read_text() == "again\n"
+
+
+async def test_a_turn_is_undone_whose_process_was_killed(tmp_path: Path, folder: Path) -> None:
+    async with watching(tmp_path, Own(void)) as hub:
+        live = await hub.create("it", str(folder))
+        await asked(live, "nothing")
+        session_id = live.id
+    async with watching(tmp_path, ScriptedAgent()) as hub:
+        assert hub.folders.snapshots is not None
+        taken = await hub.folders.snapshots.take([str(folder)], session_id)
+        (folder / "new.txt").write_text("half")
+        await leave_behind(
+            hub,
+            session_id,
+            [e.TurnStarted("cut", [Text("go")]), e.WorkspaceSnapshot("turn_start", "cut", taken)],
+        )
+        reply = await hub.send(session_id, c.Revert("cut"))
+        assert reply["paths"] == [str(folder / "new.txt")]
+        events = await stored_events(hub, session_id)
+        moments = [x.moment for x in events if isinstance(x, e.WorkspaceSnapshot)]
+        assert moments[-4:] == ["turn_start", "turn_end", "restore_start", "restore_end"]
+        assert (await hub.record(session_id)).status == "interrupted"
+
+
+async def leave_behind(hub: Hub, session_id: str, events: list[e.Event]) -> None:
+    """As a process does that is killed."""
+    first = (await hub.record(session_id)).last_seq + 1
+    for seq, event in enumerate(events, first):
+        event.seq = seq
+    lease = await hub.store.acquire(session_id, dead_process(), seconds=60, gone=lambda _: False)
+    await hub.store.append(lease, Batch(first_seq=first, events=encode_events(events)))
+
+
 async def test_a_revert_during_a_turn_waits_for_its_end(tmp_path: Path, folder: Path) -> None:
     agent = Own(lambda text: void((folder / text).write_text(text)))
     async with watching(tmp_path, agent) as hub:
@@ -182,6 +256,22 @@ async def test_a_rewind_restores_files_and_begins_again(tmp_path: Path, folder: 
         assert any(isinstance(x, e.Notice) and live.id in x.title for x in events)
         with pytest.raises(CommandRefused, match="no turn"):
             await hub.folders.rewind(live.id, "turn-unknown")
+
+
+async def test_a_session_that_nobody_runs_says_that_it_was_rewound(
+    tmp_path: Path, folder: Path
+) -> None:
+    agent = Own(lambda text: void((folder / text).write_text(text)))
+    agent.capabilities = v1.AgentCapabilities()
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        turn = await asked(live, "one")
+    async with watching(tmp_path, agent) as hub:
+        done = await hub.folders.rewind(live.id, turn)
+        assert done.paths == [str(folder / "one")]
+        last = (await stored_events(hub, live.id))[-1]
+        assert isinstance(last, e.Notice)
+        assert last.title == f"this session was rewound; it continues as {done.session_id}"
 
 
 async def test_snapshots_are_deleted_with_the_session(tmp_path: Path, folder: Path) -> None:

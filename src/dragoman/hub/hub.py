@@ -127,7 +127,7 @@ class Hub:
         self.maintenance = Maintenance(self, self._opener, self._agents)
         self.elsewhere = Elsewhere(self)
         self.past = Past(store)
-        self.folders = Folders(self, snapshots)
+        self.folders = Folders(self, self._opener, snapshots)
         self._states = StoredStates(store)
         self._home = home
         self._hosting = Hosting(self, self._opener)
@@ -138,10 +138,8 @@ class Hub:
         descriptors.raise_limit()
         if self._orphans is not None:
             self._orphans.sweep()
-        self._unsubscribe = [
-            self.store.on_change(self._changed),
-            self.store.on_command(self._called),
-        ]
+        changed, called = self.store.on_change(self._changed), self.store.on_command(self._called)
+        self._unsubscribe = [changed, called]
         self._inbox.start()
         self.maintenance.start()
         self.folders.start()
@@ -334,8 +332,8 @@ class Hub:
 
     async def send(self, session_id: str, command: c.Command, *, opens: bool = True) -> c.Reply:
         """Have a session do something, wherever it runs. Where it runs here and the store is away,
-        the reply says what is `delayed`. A session that no process runs is opened here; without
-        `opens` it is refused as `owner_gone` instead.
+        the reply says what is `delayed`. A session that no process runs is opened here, unless it
+        is only to undo what it did; without `opens` it is refused as `owner_gone` instead.
 
         Raises CommandRefused when it cannot, UnknownSession, and what opening it raises.
         """
@@ -358,6 +356,8 @@ class Hub:
         if not (is_ours and opens):
             return await self.elsewhere.ask(record, at, command)
         try:
+            if (reply := await self.folders.revert_stored(session_id, command)) is not None:
+                return reply
             live = await self.open(session_id)
         except (SessionOwned, SessionElsewhere):
             return await self.elsewhere.ask(record, at, command)

@@ -5,25 +5,36 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from dragoman.errors import CommandRefused, DragomanError, SessionBusy, SessionElsewhere
+from dragoman.client.sessions.session_log import SessionLog
+from dragoman.errors import (
+    CommandRefused,
+    DragomanError,
+    SessionBusy,
+    SessionElsewhere,
+    SessionOwned,
+)
 from dragoman.host.snapshots.folder_changes import ChangedFile, FolderChanges, known_changes
 from dragoman.host.snapshots.snapshots import Snapshots
 from dragoman.host.snapshots.undo_plan import Choice
 from dragoman.host.workspace.changes import MAX_CHANGES, Change
 from dragoman.hub.cluster import commands as c
+from dragoman.hub.opener import Opener
+from dragoman.hub.running.event_recorder import EventRecorder
 from dragoman.hub.running.folder_history import FolderHistory, read_history
-from dragoman.hub.running.running_session import RunningSession
+from dragoman.hub.running.restores import revert_stored
+from dragoman.hub.running.running_session import RunningSession, refused
 from dragoman.hub.running.written_files import told_changes
 from dragoman.hub.stored.conversation_summary import said_before
+from dragoman.hub.stored.stored_sessions import status_of
 from dragoman.session import events as e
 from dragoman.session.facts import Author, RootSnapshot
-from dragoman.store.records import SessionRecord
+from dragoman.store.records import SessionChange, SessionRecord
 
 if TYPE_CHECKING:
     from dragoman.hub.hub import Hub
@@ -49,9 +60,10 @@ class Rewound(msgspec.Struct, frozen=True, kw_only=True):
 class Folders:
     """For the sessions of one hub; without `snapshots`, only what passed through it is known."""
 
-    def __init__(self, hub: Hub, snapshots: Snapshots | None) -> None:
+    def __init__(self, hub: Hub, opener: Opener, snapshots: Snapshots | None) -> None:
         self.snapshots = snapshots
         self._hub = hub
+        self._opener = opener
         self._peeks: dict[str, tuple[float, list[RootSnapshot]]] = {}
         self._finishing: asyncio.Task[None] | None = None
 
@@ -143,7 +155,48 @@ class Folders:
         found.complete = history.written.complete and len(told) < MAX_CHANGES
         return found
 
-    # ── back to an earlier turn ───────────────────────────────────────────────────────────────
+    # ── the way back ──────────────────────────────────────────────────────────────────────────
+
+    async def revert_stored(self, session_id: str, command: c.Command) -> c.Reply | None:
+        """Undo what a session did that no process runs: its agent is not started, which may not
+        remember it. None for another command, and where there are no snapshots.
+
+        Raises SessionOwned, CommandRefused.
+        """
+        snapshots = self.snapshots
+        if snapshots is None or not isinstance(command, c.Revert | c.Restore):
+            return None
+        async with self._hub.running.opening(session_id):
+            if session_id in self._hub.live:  # someone here was quicker
+                return None
+            async with self._stored(session_id) as (record, log):
+                history = await read_history(self._hub.store, record)
+                if not history.timeline.has_snapshots(command.turn_id):
+                    return None
+                try:
+                    return await revert_stored(command, record, history, log, snapshots)
+                except DragomanError as error:
+                    raise refused(session_id, error) from error
+
+    @asynccontextmanager
+    async def _stored(self, session_id: str) -> AsyncGenerator[tuple[SessionRecord, SessionLog]]:
+        """A session that no process runs, to be written to. Raises SessionOwned, and
+        CommandRefused if it cannot be stored."""
+        store = self._hub.store
+        async with self._opener.holding(session_id) as lease:
+            record, state = await self._opener.recovered(lease)
+            recording = EventRecorder(store, record, lease, on_stored=self._hub.news.tell)
+            closed = record.status == "closed"  # which need not be among its events
+            recording.describe = lambda: SessionChange(
+                status="closed" if closed else status_of(state), updated_at=store.now()
+            )
+            log = SessionLog((), replaying=False, recorder=recording.take, history=state)
+            try:
+                yield record, log
+            finally:
+                await recording.seal()
+            if recording.error is not None:
+                raise refused(session_id, recording.error)
 
     async def rewind(
         self,
@@ -198,12 +251,21 @@ class Folders:
         )
         told = f"session {record.id} was rewound; the agent remembers nothing of it"
         new.session.log.record(e.Notice(told, source="client"))
-        if (live := self._hub.live.get(record.id)) is not None:
-            told = f"this session was rewound; it continues as {new.id}"
-            live.session.log.record(e.Notice(told, source="client"))
+        await self._tell(record.id, f"this session was rewound; it continues as {new.id}")
         if summary:
             await self._hub.send(new.id, c.Prompt(summary))
         return new.id
+
+    async def _tell(self, session_id: str, sentence: str) -> None:
+        """Unless another process runs it."""
+        notice = e.Notice(sentence, source="client")
+        async with self._hub.running.opening(session_id):
+            if (live := self._hub.live.get(session_id)) is not None:
+                live.session.log.record(notice)
+                return
+            with suppress(SessionOwned):
+                async with self._stored(session_id) as (_, log):
+                    log.record(notice)
 
     # ── letting go ────────────────────────────────────────────────────────────────────────────
 

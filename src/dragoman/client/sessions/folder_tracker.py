@@ -25,12 +25,9 @@ if TYPE_CHECKING:
 
 _HARMLESS = frozenset(("read", "search", "think", "fetch", "switch_mode"))
 _SHARED = "another session worked in the same folder"
-_CUT = "the process that ran the turn ended before the folder was read again"
 _NOTHING_DONE = "the agent reported nothing that could have done it"
 _END_SECONDS = 20.0
 """How long the end of a session waits for the folder to be read."""
-_MOST_TOLD = 50
-"""Files that a restore names one by one."""
 
 
 class FolderTracker:
@@ -71,18 +68,14 @@ class FolderTracker:
     def prepare(self) -> None:
         """Read the folders for the first time, or after a process that ended in a turn, without
         anyone waiting for it."""
-        steps = self.timeline.steps
-        if steps and steps[-1].end is None and steps[-1].kind == "turn":
-            self._ending = asyncio.create_task(self._end_cut(steps[-1]))
+        self._ending = asyncio.create_task(self._prepare())
+
+    async def _prepare(self) -> None:
+        ended = await self.snapshots.end_cut(self.timeline, self.roots, self.key, self.written)
+        if ended is None:
+            await self.snapshots.take(self.roots, None)
         else:
-            self._ending = asyncio.create_task(self._warm_up())
-
-    async def _warm_up(self) -> None:
-        await self.snapshots.take(self.roots, None)
-
-    async def _end_cut(self, step: Step) -> None:
-        found = await self.snapshots.take(self.roots, self.key)
-        await self._record_end(step, found, _CUT)
+            self.record(ended)
 
     # ── around a turn ─────────────────────────────────────────────────────────────────────────
 
@@ -111,14 +104,10 @@ class FolderTracker:
     async def _end(self, turn_id: str, step: Step) -> None:
         mark, self._mark = self._mark, None
         found = await self.snapshots.take(self.roots, self.key)
-        await self._record_end(step, found, self._doubt(turn_id, mark))
+        doubt = self._doubt(turn_id, mark)
+        self.record(await self.snapshots.end_turn(step, found, doubt, self.written))
         if self._packing is None or self._packing.done():
             self._packing = asyncio.create_task(self.snapshots.pack(self.roots))
-
-    async def _record_end(self, step: Step, found: list[RootSnapshot], doubt: str) -> None:
-        step.end, step.doubt = found, doubt
-        files, count = await self.snapshots.summary(step, self.written)
-        self.record(e.WorkspaceSnapshot("turn_end", step.id, found, files, count, doubt=doubt))
 
     def _doubt(self, turn_id: str, mark: TurnMark | None) -> str:
         """Why it is not certain that the agent did it."""
@@ -170,21 +159,13 @@ class FolderTracker:
     ) -> Reverted:
         """Once no turn runs. With `since`, that step and all after it. Raises KeyError,
         RevertConflict."""
-        from dragoman.host.snapshots.snapshots import Undo
+        from dragoman.host.snapshots.snapshots import undo_of
         from dragoman.host.snapshots.undo_plan import Choices
 
         async with self._between_turns():
-            steps = self._steps(step_id)
-            if since and step_id is not None:
-                steps = self.timeline.since(step_id)
-            elif step_id is None and hunks is None:
-                steps = [each for each in steps if each.kind == "turn"]
-            undo = Undo(
-                steps=list(steps),
-                paths=None if paths is None else _real(paths),
-                hunks=hunks,
-                choices=Choices(choices or {}, force),
-                turn_id=step_id,
+            chosen = Choices(choices or {}, force)
+            undo = undo_of(
+                self.timeline, step_id, paths=paths, hunks=hunks, choices=chosen, since=since
             )
             done = await self.snapshots.restore(
                 undo,
@@ -193,7 +174,8 @@ class FolderTracker:
                 session_id=self.key,
                 record=self.record,
             )
-        self._tell(done)
+        for notice in done.notices():
+            self._session.log.record(notice)
         return done
 
     @asynccontextmanager
@@ -211,14 +193,6 @@ class FolderTracker:
             del self._restores[done]
             done.set()
 
-    def _tell(self, done: Reverted) -> None:
-        for path in done.paths[:_MOST_TOLD]:
-            how = "was restored" if os.path.lexists(path) else "was deleted, because it was new"
-            self._session.log.record(e.Notice(f"{path} {how}", source="client"))
-        if (more := len(done.paths) - _MOST_TOLD) > 0:
-            words = f"{more} more files were restored, or deleted because they were new"
-            self._session.log.record(e.Notice(words, source="client"))
-
     async def aclose(self) -> None:
         """At the end of the session, once the last turn is on record."""
         await self.settled()
@@ -231,12 +205,6 @@ class FolderTracker:
                 self._mark.end()
         if self._is_temporary:
             await self.snapshots.forget(self.key)
-
-
-def _real(paths: Collection[str]) -> list[str]:
-    """Where they are; the last part may be a link, which is a file like any other."""
-    split = (os.path.split(os.path.abspath(path)) for path in paths)
-    return [os.path.join(os.path.realpath(folder), name) for folder, name in split]
 
 
 def new_restore_id() -> str:

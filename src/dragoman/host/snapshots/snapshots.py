@@ -26,11 +26,11 @@ from dragoman.host.snapshots.folder_changes import (
 from dragoman.host.snapshots.git_program import GitFailed
 from dragoman.host.snapshots.shadow import Shadow, ref_name
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
-from dragoman.host.snapshots.timeline import Step
+from dragoman.host.snapshots.timeline import CUT, Step, Timeline
 from dragoman.host.snapshots.undo_plan import Choices, UndoPlan
 from dragoman.host.workspace.changes import MAX_CHANGES, Change
 from dragoman.host.workspace.regular_file import read_regular
-from dragoman.session.events import FileReverted, WorkspaceSnapshot
+from dragoman.session.events import FileReverted, Notice, WorkspaceSnapshot
 from dragoman.session.facts import FileSummary, RootSnapshot
 
 logger = logging.getLogger("dragoman.host")
@@ -38,6 +38,8 @@ logger = logging.getLogger("dragoman.host")
 _SUMMARISED = 200
 _DAY = 86400.0
 _STALE = "no such change now: look at the changes again"
+_MOST_TOLD = 50
+"""Files that a restore names one by one."""
 
 Record = Callable[[WorkspaceSnapshot | FileReverted], None]
 
@@ -53,12 +55,53 @@ class Undo(msgspec.Struct, frozen=True, kw_only=True):
     turn_id: str | None = None
 
 
+def undo_of(
+    timeline: Timeline,
+    step_id: str | None,
+    *,
+    paths: Collection[str] | None = None,
+    hunks: Collection[str] | None = None,
+    choices: Choices = Choices(),  # noqa: B008 - it cannot change
+    since: bool = False,
+) -> Undo:
+    """Of one turn or restore, or of all turns. With `since`, of that step and all after it. Raises
+    KeyError for one that is unknown."""
+    steps = timeline.steps if step_id is None else timeline.since(step_id)
+    if not steps and step_id is not None:
+        raise KeyError(step_id)
+    if step_id is None and hunks is None:
+        steps = [each for each in steps if each.kind == "turn"]
+    elif step_id is not None and not since:
+        steps = steps[:1]
+    real = None if paths is None else _real(paths)
+    return Undo(steps=list(steps), paths=real, hunks=hunks, choices=choices, turn_id=step_id)
+
+
+def _real(paths: Collection[str]) -> list[str]:
+    """Where they are; the last part may be a link, which is a file like any other."""
+    split = (os.path.split(os.path.abspath(path)) for path in paths)
+    return [os.path.join(os.path.realpath(folder), name) for folder, name in split]
+
+
 class Reverted(msgspec.Struct, frozen=True, kw_only=True):
     """What was put back, what was kept as it is, and the restore, which can be undone as well."""
 
     paths: list[str] = []
     kept: list[str] = []
     restore_id: str | None = None
+
+    def notices(self) -> list[Notice]:
+        """What became of the files, in words."""
+        told = [
+            f"{path} {'was restored' if os.path.lexists(path) else _NEW}"
+            for path in self.paths[:_MOST_TOLD]
+        ]
+        if (more := len(self.paths) - _MOST_TOLD) > 0:
+            told.append(f"{more} more files were restored, or deleted because they were new")
+        return [Notice(words, source="client") for words in told]
+
+
+_NEW = "was deleted, because it was new"
 
 
 class Snapshots:
@@ -86,6 +129,22 @@ class Snapshots:
     async def take(self, roots: Sequence[str], session_id: str | None) -> list[RootSnapshot]:
         """Each folder as it is now; a problem is in its snapshot."""
         return [await self.shadow(root).take(session_id) for root in _outermost(roots)]
+
+    async def end_turn(
+        self, step: Step, end: list[RootSnapshot], doubt: str, written: Written
+    ) -> WorkspaceSnapshot:
+        """What goes on record of a turn that has ended, with `doubt` on who did it."""
+        step.end, step.doubt = end, doubt
+        files, count = await self.summary(step, written)
+        return WorkspaceSnapshot("turn_end", step.id, end, files, count, doubt=doubt)
+
+    async def end_cut(
+        self, timeline: Timeline, roots: Sequence[str], session_id: str, written: Written
+    ) -> WorkspaceSnapshot | None:
+        """The same for a turn whose process ended before; None if there is none."""
+        if (step := timeline.cut) is None:
+            return None
+        return await self.end_turn(step, await self.take(roots, session_id), CUT, written)
 
     # ── what changed ──────────────────────────────────────────────────────────────────────────
 

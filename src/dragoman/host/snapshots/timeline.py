@@ -11,7 +11,7 @@ from dragoman.session.events import FileReverted, SessionOpened, WorkspaceSnapsh
 from dragoman.session.facts import Author, RootSnapshot
 
 TYPES = ("session_opened", "workspace_snapshot", "file_reverted")
-_CUT = "the process that ran the turn ended before the folder was read again"
+CUT = "the process that ran the turn ended before the folder was read again"
 
 
 class Step(msgspec.Struct):
@@ -71,10 +71,21 @@ class Timeline:
     def _end_last(self, roots: list[RootSnapshot]) -> None:
         """What was cut short ends where the next begins; it is uncertain who did it."""
         if self.steps and self.steps[-1].end is None:
-            self.steps[-1].end, self.steps[-1].doubt = roots, _CUT
+            self.steps[-1].end, self.steps[-1].doubt = roots, CUT
 
     def step(self, step_id: str) -> Step | None:
         return next((each for each in self.steps if each.id == step_id), None)
+
+    def has_snapshots(self, step_id: str | None) -> bool:
+        """Whether there are any of this turn or restore; of one of them for None."""
+        wanted = [each for each in self.steps if step_id in (None, each.id)]
+        return any(root.tree is not None for step in wanted for root in step.start)
+
+    @property
+    def cut(self) -> Step | None:
+        """The last turn, if nobody has read the folders after it."""
+        last = self.steps[-1] if self.steps else None
+        return last if last is not None and last.kind == "turn" and last.end is None else None
 
     def since(self, step_id: str) -> list[Step]:
         """This step and those after it."""

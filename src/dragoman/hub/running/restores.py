@@ -1,18 +1,24 @@
-"""Undoes what happened in the folders of a session that runs here, at once or after its turn."""
+"""Undoes what happened in the folders of a session, at once or after its turn.
+
+One that no process runs is not opened for it: its agent is not needed.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from contextlib import suppress
 
 from dragoman.client.sessions.folder_tracker import FolderTracker, new_restore_id
 from dragoman.client.sessions.session import Session
+from dragoman.client.sessions.session_log import SessionLog
 from dragoman.errors import DragomanError
-from dragoman.host.snapshots.undo_plan import Choice
+from dragoman.host.snapshots.snapshots import Reverted, Snapshots, undo_of
+from dragoman.host.snapshots.undo_plan import Choices
 from dragoman.hub.cluster import commands as c
+from dragoman.hub.running.folder_history import FolderHistory
 from dragoman.session import events as e
+from dragoman.store.records import SessionRecord
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -29,9 +35,7 @@ class Restores:
 
     def has(self, step_id: str | None) -> bool:
         """Whether there are snapshots of this turn or restore, or of any."""
-        steps = self._tracker.timeline.steps
-        wanted = [each for each in steps if step_id in (None, each.id)]
-        return any(root.tree is not None for step in wanted for root in step.start)
+        return self._tracker.timeline.has_snapshots(step_id)
 
     async def revert(self, command: c.Revert | c.Restore) -> c.Reply:
         """Raises RevertConflict."""
@@ -45,21 +49,17 @@ class Restores:
         return {"paths": [], "kept": [], "restore": restore_id, "waits": True}
 
     async def _revert(self, command: c.Revert | c.Restore, restore_id: str) -> c.Reply:
-        hunks: list[str] | None = None
-        choices: Mapping[str, Choice] = {}
-        since = False
-        if isinstance(command, c.Restore):
-            hunks, choices, since = command.hunks, command.choices, command.since
+        wanted = _restore(command)
         done = await self._tracker.revert(
-            command.turn_id,
-            paths=command.paths,
-            hunks=hunks,
-            force=command.force,
-            choices=choices,
+            wanted.turn_id,
+            paths=wanted.paths,
+            hunks=wanted.hunks,
+            force=wanted.force,
+            choices=wanted.choices,
             restore_id=restore_id,
-            since=since,
+            since=wanted.since,
         )
-        return {"paths": done.paths, "kept": done.kept, "restore": done.restore_id, "waits": False}
+        return _reply(done)
 
     async def _later(self, command: c.Revert | c.Restore, restore_id: str) -> None:
         try:
@@ -82,3 +82,41 @@ class Restores:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+
+
+async def revert_stored(
+    command: c.Revert | c.Restore,
+    record: SessionRecord,
+    history: FolderHistory,
+    log: SessionLog,
+    snapshots: Snapshots,
+) -> c.Reply:
+    """Of a session that is ours and that nobody runs. Raises RevertConflict."""
+    wanted, timeline, written = _restore(command), history.timeline, history.written.changes
+    roots = (record.cwd, *record.additional_directories)
+    if (ended := await snapshots.end_cut(timeline, roots, record.id, written)) is not None:
+        log.record(ended)
+    undo = undo_of(
+        timeline,
+        wanted.turn_id,
+        paths=wanted.paths,
+        hunks=wanted.hunks,
+        choices=Choices(wanted.choices, wanted.force),
+        since=wanted.since,
+    )
+    done = await snapshots.restore(
+        undo, written, restore_id=new_restore_id(), session_id=record.id, record=log.record
+    )
+    for notice in done.notices():
+        log.record(notice)
+    return _reply(done)
+
+
+def _restore(command: c.Revert | c.Restore) -> c.Restore:
+    if isinstance(command, c.Restore):
+        return command
+    return c.Restore(command.turn_id, command.force, command.paths)
+
+
+def _reply(done: Reverted) -> c.Reply:
+    return {"paths": done.paths, "kept": done.kept, "restore": done.restore_id, "waits": False}

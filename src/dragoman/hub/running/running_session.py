@@ -187,7 +187,7 @@ class RunningSession:
         try:
             reply = await self._execute(command)
         except DragomanError as error:
-            raise _refused(self.id, error) from error
+            raise refused(self.id, error) from error
         except KeyError as error:
             sentence = f"{error.args[0]} is unknown or already settled"
             raise CommandRefused(self.id, "settled", sentence) from error
@@ -199,7 +199,7 @@ class RunningSession:
         elif not await self.recording.stored():
             return reply | {"delayed": f"{self._away}: {_DELAYED}"}
         if self.recording.error is not None:
-            raise _refused(self.id, self.recording.error)
+            raise refused(self.id, self.recording.error)
         return reply
 
     @property
@@ -459,7 +459,8 @@ def _unknown(session_id: str, kind: str, wanted: str) -> CommandRefused:
     return CommandRefused(session_id, code, f"no {kind} {wanted} in this session")
 
 
-def _refused(session_id: str, error: DragomanError) -> CommandRefused:
+def refused(session_id: str, error: DragomanError) -> CommandRefused:
+    """The answer to a caller, who may be in another process."""
     if isinstance(error, CommandRefused):
         return error
     detail = {"reasons": error.reasons} if isinstance(error, RevertConflict) else None

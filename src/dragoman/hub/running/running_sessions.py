@@ -55,7 +55,9 @@ class RunningSessions:
 
     @property
     def has_leases(self) -> bool:
-        return bool(self.by_id or self._beginning or self._opener.to_recover)
+        if self.by_id or self._beginning or self._opener.to_recover:
+            return True
+        return any(each.locked() for each in self._opening.values())
 
     # ── in ────────────────────────────────────────────────────────────────────────────────────
 
