@@ -64,15 +64,14 @@ class Folds:
 
     def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        self.at_end, self.may_go_on = asyncio.Event(), asyncio.Event()
+        self.reading, self.may_go_on = asyncio.Event(), asyncio.Event()
         original = store.events
 
         async def events(session_id: str, *, after: int = 0, limit: int = 1000) -> Any:
             found = await original(session_id, after=after, limit=limit)
             self.count += not after
-            if not found:
-                self.at_end.set()
-                await self.may_go_on.wait()
+            self.reading.set()
+            await self.may_go_on.wait()
             return found
 
         monkeypatch.setattr(store, "events", events)
@@ -85,7 +84,7 @@ async def test_those_who_ask_at_the_same_time_share_one_fold(
         await talk(store, await begin(store), 0, 10)
         folds = Folds(store, monkeypatch)
         asking = [asyncio.create_task(hub.state("s")) for _ in range(24)]
-        await folds.at_end.wait()
+        await folds.reading.wait()
         asking.pop(0).cancel()  # the one for whom it was begun
         folds.may_go_on.set()
         states = await asyncio.gather(*asking)
@@ -104,7 +103,7 @@ async def test_one_who_asks_during_a_fold_sees_what_was_stored_before(
         await talk(store, lease, 0, 10)
         folds = Folds(store, monkeypatch)
         early = asyncio.create_task(states.of(await known(store)))
-        await folds.at_end.wait()
+        await folds.reading.wait()
         await talk(store, lease, 10, 1)
         late = asyncio.create_task(states.of(await known(store)))
         await asyncio.sleep(0)  # it joins
@@ -127,7 +126,7 @@ async def test_a_fold_that_is_left_when_the_hub_closes_is_ended(
             await talk(store, await begin(store), 0, 10)
             folds = Folds(store, monkeypatch)
             asking = asyncio.create_task(hub.state("s"))
-            await folds.at_end.wait()
+            await folds.reading.wait()
         with pytest.raises(asyncio.CancelledError):
             await asking
 

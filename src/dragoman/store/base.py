@@ -306,14 +306,14 @@ async def event_pages(
     store: Store, session_id: str, *, after: int = 0, until: int | None = None
 ) -> AsyncGenerator[list[r.StoredEvent]]:
     """The events after the one numbered `after`, up to `until`, in pages. Without `until`, up to
-    the last one when the first page was read: an agent may add more as fast as they are read."""
-    while until is None or after < until:
-        limit = _PAGE if until is None else min(_PAGE, until - after)
+    the last one there is now: an agent may add more as fast as they are read."""
+    if until is None:
+        record = await store.session(session_id)
+        until = 0 if record is None else record.last_seq
+    while after < until:
+        limit = min(_PAGE, until - after)
         if not (page := await store.events(session_id, after=after, limit=limit)):
             return
-        if until is None:
-            record = await store.session(session_id)
-            until = 0 if record is None else record.last_seq
         yield page
         after = page[-1].seq
 

@@ -5,7 +5,6 @@ A step is a command that the line runs, or a file that it redirects. Nothing is 
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -317,6 +316,8 @@ class Steps:
         return known
 
     def _run_in(self, argv: Argv, folder: str) -> Access:
+        import copy  # late: importing Dragoman does not load it otherwise
+
         # A copy, since the paths are normalised already: that takes longer than everything else.
         run = copy.copy(self._access)
         msgspec.structs.force_setattr(run, "commands", (argv,))

@@ -114,7 +114,7 @@ class Git:
 
     def keep_ref(self, name: str, object_id: str) -> None:
         path = os.path.join(self.directory, name)
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        _make_private_folders(os.path.dirname(path))
         self._write(path, f"{object_id}\n".encode())
 
     def _loose(self, object_id: str) -> str:
@@ -213,6 +213,17 @@ async def _wait_for(
     finally:
         await process.stop(exit_within=0, term_within=0)
     return -1 if status.code is None else status.code
+
+
+def _make_private_folders(path: str) -> None:
+    """For their owner alone, each of them: makedirs leaves those above the last to the umask."""
+    missing: list[str] = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for each in reversed(missing):
+        with suppress(FileExistsError):
+            os.mkdir(each, 0o700)
 
 
 def _scratch() -> IO[bytes]:
