@@ -12,6 +12,8 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+from support.clients import until
+from support.descriptor_shortage import room_to_spare
 
 from dragoman.fence.plan import FencePlan
 from dragoman.host.fence.fence import Fence
@@ -214,6 +216,23 @@ async def test_a_program_has_as_many_words_as_can_be_shown(make: Maker) -> None:
     assert len(many.argv) <= 64
     assert long.cut
     assert many.cut
+
+
+async def test_programs_that_run_take_no_descriptor_that_is_kept_for_others(make: Maker) -> None:
+    session = make()
+    await session.open("namespaces")
+    with room_to_spare(3):
+        sleeping = "".join(f"sleep {1_000 + number} & " for number in range(10))
+        running = asyncio.create_task(session.run(f"{sleeping} wait"))
+        await until(lambda: len(session.programs) == 11)
+        assert _watched_processes() <= 3
+        running.cancel()
+        await asyncio.wait([running])
+
+
+def _watched_processes() -> int:
+    links = (os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink())
+    return sum("pidfd" in link for link in links)
 
 
 async def test_what_ran_before_there_was_a_session_belongs_to_the_first(make: Maker) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from ipaddress import ip_address
 
 import pytest
+from support.descriptor_shortage import room_to_spare
 
 from dragoman.host.fence.network.host_patterns import (
     Address,
@@ -483,22 +484,33 @@ async def test_what_cannot_be_passed_on_gets_an_answer(sent: bytes, status: byte
         assert (await asked(proxy, sent)).startswith(b"HTTP/1.1 " + status)
 
 
-async def test_connections_are_limited_and_free_again() -> None:
-    limits = ProxyLimits(connections=2)
+@pytest.mark.parametrize(
+    ("most", "room"), [(2, nullcontext()), (128, room_to_spare(4))], ids=["fence", "process"]
+)
+async def test_connections_are_limited_and_free_again(
+    most: int, room: AbstractContextManager[None]
+) -> None:
+    """Those of all fences leave what is kept for others, with a descriptor at each end."""
+    limits = ProxyLimits(connections=most)
     async with world("127.0.0.1:{port}", limits=limits) as (proxy, port, _):
-        held = [await asyncio.open_connection("127.0.0.1", proxy) for _ in range(2)]
-        request = b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n" % port
-        for _, writer in held:
-            writer.write(b"C")
-            await writer.drain()
-        got = await asked(proxy)
-        assert got.startswith(b"HTTP/1.1 503 ")
-        for reader, writer in held:
-            writer.close()
-            await reader.read()
-        while (got := await asked(proxy, request)).startswith(b"HTTP/1.1 503 "):
-            continue  # their ends are noticed in a moment
-        assert got == ANSWER
+        with room:
+            await _are_limited_to_two(proxy, port)
+
+
+async def _are_limited_to_two(proxy: int, port: int) -> None:
+    held = [await asyncio.open_connection("127.0.0.1", proxy) for _ in range(2)]
+    request = b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n" % port
+    for _, writer in held:
+        writer.write(b"C")
+        await writer.drain()
+    got = await asked(proxy)
+    assert got.startswith(b"HTTP/1.1 503 ")
+    for reader, writer in held:
+        writer.close()
+        await reader.read()
+    while (got := await asked(proxy, request)).startswith(b"HTTP/1.1 503 "):
+        continue  # their ends are noticed in a moment
+    assert got == ANSWER
 
 
 async def test_a_program_that_does_not_read_stops_its_server_and_nothing_else() -> None:

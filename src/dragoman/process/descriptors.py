@@ -27,6 +27,7 @@ _OWN = 64
 _FOR_A_TERMINAL = 3
 _given: int | None = None
 _set_aside = 0
+_counted = 0
 
 
 def raise_limit(most: int = MOST) -> None:
@@ -70,12 +71,21 @@ def set_aside(count: int) -> None:
 
 def has_room(count: int) -> bool:
     """Whether agents may have so many more."""
-    return len(_guarded) + count <= _for_agents()
+    return _in_use() + count <= _for_agents()
+
+
+def has_room_to_spare(count: int) -> bool:
+    """Whether so many more leave a quarter to the agents that the owner starts."""
+    return _in_use() + count <= _to_spare()
 
 
 def check_room_for_terminal() -> None:
-    """Terminals leave a quarter to the agents that the owner starts. Raises OSError."""
-    _check_room(_FOR_A_TERMINAL, _for_agents() * 3 // 4)
+    """As `has_room_to_spare`. Raises OSError."""
+    _check_room(_FOR_A_TERMINAL, _to_spare())
+
+
+def _to_spare() -> int:
+    return _for_agents() * 3 // 4
 
 
 def _for_agents() -> int:
@@ -83,8 +93,12 @@ def _for_agents() -> int:
     return most - _set_aside - min(_OWN, most // 4)
 
 
+def _in_use() -> int:
+    return len(_guarded) + _counted
+
+
 def _check_room(count: int, most: int) -> None:
-    if len(_guarded) + count > most:
+    if _in_use() + count > most:
         sentence = f"agents and terminals use all of the {most} file descriptors that they may have"
         raise OSError(errno.EMFILE, f"{sentence}, of {limit()}")
 
@@ -105,6 +119,12 @@ _guarded: set[int] = set()
 def guard(*descriptors: int) -> None:
     """Count these among those of agents; `close` ends that."""
     _guarded.update(descriptors)
+
+
+def count(more: int) -> None:
+    """Count so many among those of agents which others open and close; to be taken back."""
+    global _counted
+    _counted += more
 
 
 def pipe() -> tuple[int, int]:

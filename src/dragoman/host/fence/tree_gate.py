@@ -489,10 +489,15 @@ def _parent(pid: int) -> int:
 
 
 def _pidfd(pid: int) -> int:
+    """None, which is -1, where a program would take what is kept for others."""
+    if not descriptors.has_room_to_spare(1):
+        return -1
     try:
-        return os.pidfd_open(pid)
+        descriptor = os.pidfd_open(pid)
     except (OSError, AttributeError):
         return -1
+    descriptors.guard(descriptor)
+    return descriptor
 
 
 def _status(process: int, pid: int) -> ExitStatus | None:
@@ -529,4 +534,4 @@ def _shown(word: str) -> str:
 def _close(descriptor: int) -> None:
     if descriptor >= 0:
         with suppress(OSError):
-            os.close(descriptor)
+            descriptors.close(descriptor)

@@ -30,6 +30,8 @@ _LONGEST_LINE = 8 << 10
 _LOOKUPS = 4
 _REFUSAL_SECONDS = 10.0
 _PAUSE_SECONDS = 0.1
+_FOR_A_CONNECTION = 2
+"""Descriptors: one inside, one outside."""
 _SHORT = (*descriptors.SHORTAGES, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -102,6 +104,7 @@ class Proxy:
         if (
             len(self._connections) >= self._limits.connections
             or _Everywhere.count >= _Everywhere.most()
+            or not descriptors.has_room_to_spare(_FOR_A_CONNECTION)
         ):
             with contextlib.suppress(OSError):
                 client.send(_reply(503, "too many connections are open"))
@@ -109,11 +112,13 @@ class Proxy:
             return
         task = asyncio.create_task(self._serve(client, serve))
         _Everywhere.count += 1
+        descriptors.count(_FOR_A_CONNECTION)
         self._connections.add(task)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         _Everywhere.count -= 1
+        descriptors.count(-_FOR_A_CONNECTION)
         self._connections.discard(task)
 
     async def _serve(self, client: socket.socket, serve: _Serve) -> None:
