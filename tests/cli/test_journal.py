@@ -106,8 +106,9 @@ def test_what_nobody_reads_is_dropped_and_counted(tmp_path: Path) -> None:
                 read += os.read(fifo, 65536)
         os.close(descriptor)
     *kept, told, last = filter(None, read.decode().splitlines())
-    assert kept == [f"line {number:04}" for number in range(len(kept))]
-    assert 100 <= len(kept) <= 101  # room for 100, and one is being written
+    # Room for 100, and for one more as soon as the first is being written, whenever that is.
+    assert kept[:100] == [f"line {number:04}" for number in range(100)]
+    assert kept[100:] in ([], *([f"line {number:04}"] for number in range(100, 1000)))
     assert told.endswith(f"{1001 - len(kept)} lines were dropped: the log was not being read")
     assert last == "it flows"
 
