@@ -1,4 +1,4 @@
-"""`agents providers`, and what an agent is told each time it starts; the sessions it keeps."""
+"""`agents providers`, what is sent to an agent at each start, and the list of its own sessions."""
 
 from __future__ import annotations
 

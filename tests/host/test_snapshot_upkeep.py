@@ -61,7 +61,7 @@ async def test_with_the_last_session_of_a_folder_all_of_it_goes(
     await watched.snapshots.forget("s")
     assert not shadow.directory.exists()
     assert list((tmp_path / "data" / "turns").iterdir()) == []
-    # Whoever comes next begins anew.
+    # The next session starts with an empty repository.
     (folder / "secret").write_text("another\n")
     [root] = (await watched.take()).roots
     assert (root.problem, shadow.has("s")) == ("", True)

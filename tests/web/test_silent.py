@@ -81,7 +81,7 @@ def test_silent_connections_neither_lock_the_owner_out_nor_end_a_turn(
 
 
 def _crowded(server: ServerProcess) -> str:
-    """What a session's agent is told when it may have no more terminals, which it keeps."""
+    """The agent's error when it is refused another terminal, while its others stay open."""
     with server.http as http:
         body = {"agent": "crowding", "cwd": str(server.workspace)}
         session_id = http.post("/api/sessions", json=body).json()["id"]
