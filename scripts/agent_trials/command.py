@@ -20,6 +20,7 @@ from agent_trials.features import NotOffered
 from agent_trials.lab import READ, LabAgent
 from agent_trials.learned import Learned
 from agent_trials.marked import Mark
+from agent_trials.turns import contents
 from agent_trials.typing_person import Typed, run_typed
 
 DRAGOMAN = Path(sys.executable).parent / "dragoman"
@@ -85,8 +86,9 @@ class CommandFace(Face):
                 process.kill()
                 await process.wait()
 
-    async def _typed(self, prompt: str, *, allow: bool = True) -> Typed:
-        done = await run_typed(self._words(prompt), env=self._env, cwd=self._workspace, allow=allow)
+    async def _typed(self, *words: str, lasting: bool = False) -> Typed:
+        command = self._words(*words)
+        done = await run_typed(command, env=self._env, cwd=self._workspace, lasting=lasting)
         await self._mark.all_gone()
         return done
 
@@ -171,6 +173,25 @@ class CommandFace(Face):
         done = (await self._turn(*flags, self._agent.reading)).good()
         assert "what was to be read" in done.out, done.out[-300:]
         return "edit, command and read"
+
+    async def undo(self) -> str:
+        """What one turn did is seen, all of it, and undone: compared with what was there before."""
+        self._unwritten()
+        self._ran.unlink(missing_ok=True)
+        before = contents(self._workspace)
+        by = [f"{kind} by {await self._undone(kind, before)}" for kind in ("write", "shell")]
+        return ", ".join(by)
+
+    async def _undone(self, kind: str, before: dict[str, object]) -> str:
+        name = f"undo-{kind}"
+        (await self._turn("--yolo", "--session", name, self._prompt(kind))).good()
+        assert contents(self._workspace) != before
+        shown = (await self._sessions("changes", name, "--json")).good().out
+        files: list[dict[str, Any]] = json.loads(shown)
+        self._assert_told({each["path"] for each in files}, before)
+        (await self._sessions("revert", name)).good()
+        assert contents(self._workspace) == before
+        return " and ".join(sorted({by for each in files for by in each["by"]}))
 
     async def plan(self) -> str:
         done = (await self._turn("--yolo", self._prompt("plan"))).good()
@@ -347,6 +368,28 @@ class CommandFace(Face):
             assert await process.stdout.read(1), "it ended without a word"
             yield process
 
+    async def always(self) -> str:
+        """Whether a yes from now on makes a rule, and is asked again in another session."""
+        return ", ".join([await self._lasts(kind) for kind in ("write", "shell")])
+
+    async def _lasts(self, kind: str) -> str:
+        words = (*self._agent.asking, self._prompt(kind))
+        first = await self._typed(*words, lasting=True)
+        assert first.code == 0, first.screen[-500:]
+        if not first.questions:
+            return f"{kind}: the agent asked nobody"
+        rules: list[str] = (await self._policy("list", "--names")).out.split()
+        if not rules:
+            return f"{kind}: no rule that is stored, only once or for the session"
+        again = await self._typed(*words, lasting=True)
+        for rule in rules:
+            await self._policy("revoke", rule)
+        assert again.code == 0, again.screen[-500:]
+        return f"{kind}: a rule" + (", asked again anyway" if again.questions else "")
+
+    async def _policy(self, *words: str) -> Done:
+        return (await self._run(str(DRAGOMAN), "policy", *words)).good()
+
     async def doctor(self) -> str:
         words = ["doctor", self._agent.name, "--settings", str(self._settings)]
         done = await self._run(str(DRAGOMAN), "agents", *words)
@@ -375,6 +418,7 @@ def _reason(err: str) -> str:
 def write_settings(home: Path, agent: LabAgent, mark: Mark, **more: Any) -> Path:
     """A settings file with the agent, marked; `more` are other agents."""
     entry = {"command": agent.command, "args": agent.args, "env": agent.env | mark.agent_env}
+    entry["fence"] = msgspec.to_builtins(agent.fence)
     path = home / "settings.json"
     path.write_text(json.dumps({"agent_servers": {agent.name: entry} | more}))
     path.chmod(0o600)

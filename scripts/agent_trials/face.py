@@ -8,7 +8,7 @@ from agent_trials.features import FEATURES, NotOffered, Trial
 from agent_trials.lab import LabAgent
 from agent_trials.learned import Learned
 from agent_trials.marked import Mark
-from agent_trials.turns import a_moment
+from agent_trials.turns import a_moment, contents
 
 _REMEMBERED = "remembered"
 STEER = "Please:\nsay:steered"
@@ -103,6 +103,12 @@ class Face:
 
     def _assert_ran(self) -> None:
         assert self._ran.exists()
+
+    def _assert_told(self, told: set[str], before: dict[str, object]) -> None:
+        """Every file that is not as before is among them, and no other."""
+        after = contents(self._workspace)
+        differing = {path for path in {*before, *after} if before.get(path) != after.get(path)}
+        assert told == differing, f"seen: {sorted(told)}, there: {sorted(differing)}"
 
     # ── memory ────────────────────────────────────────────────────────────────────────────────
 

@@ -39,6 +39,7 @@ FEATURES = (
     "cancel",
     "failure",
     "killed",
+    "always",
     "replay",
     "doctor",
     "exit",

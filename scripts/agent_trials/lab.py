@@ -11,8 +11,15 @@ import os
 import subprocess
 import time
 from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
+
+from dragoman import AgentCommand, Client
+from dragoman.agents.agent_fence import agent_fence
+from dragoman.host.fence.fence import Fence
+from dragoman.host.fence.fence_terms import FenceTerms, NetworkTerms
 
 _LEFT_OUT = ("ts-http", "ts-ws")
 """They are not started but reached, which the tests of the transports try."""
@@ -20,6 +27,9 @@ _LEFT_OUT = ("ts-http", "ts-ws")
 READ = "read.txt"
 """The file that the prompt `reading` is about."""
 _SECONDS = 60.0
+
+FenceChoice = Literal["none", "all", "hosts"]
+"""No fence, one with the whole network, or one from which only the model is reached."""
 
 
 class LabAgent(msgspec.Struct, frozen=True):
@@ -31,6 +41,17 @@ class LabAgent(msgspec.Struct, frozen=True):
     env: dict[str, str]
     prompts: dict[str, str]
     workspace: str
+    fence: FenceTerms
+
+    def client(self, env: dict[str, str], **options: Any) -> Client:
+        """Starts it in its workspace, with more variables."""
+        command = AgentCommand(self.command, tuple(self.args), self.env | env, self.workspace)
+        return Client.start(command, name=self.name, fence=self._fence(command), **options)
+
+    def _fence(self, command: AgentCommand) -> Fence | None:
+        if self.fence.mode == "off":
+            return None
+        return agent_fence(self.fence, [self.workspace], self.name, command)
 
     @property
     def has_model(self) -> bool:
@@ -111,13 +132,21 @@ def installed(lab: Path) -> list[str]:
     return [w[0] for w in words if w[1] == "installed" and w[0] not in _LEFT_OUT]
 
 
-def inside(lab: Path, name: str, workspace: Path) -> LabAgent:
+def inside(lab: Path, name: str, workspace: Path, fence: FenceChoice = "none") -> LabAgent:
     """Within `lab run`: the agent, with prompts for this workspace."""
     settings = json.loads(Path(os.environ["LAB_SETTINGS"]).read_text())
     server = settings["agent_servers"][name]
     prompts = json.loads(_lab(lab, "prompts", name, "--cwd", str(workspace)))
     command, args, env = (server[key] for key in ("command", "args", "env"))
-    return LabAgent(name, command, args, env, prompts, str(workspace))
+    return LabAgent(name, command, args, env, prompts, str(workspace), _terms(fence))
+
+
+def _terms(fence: FenceChoice) -> FenceTerms:
+    if fence == "none":
+        return FenceTerms()
+    model = urlsplit(os.environ["LAB_BASE"]).netloc
+    network: NetworkTerms = "all" if fence == "all" else (model,)
+    return FenceTerms(mode="require", network=network)
 
 
 def _lab(lab: Path, *words: str) -> str:

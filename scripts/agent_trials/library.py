@@ -12,7 +12,7 @@ from agent_trials import replayed
 from agent_trials.face import STEER, Face
 from agent_trials.features import NotOffered
 from agent_trials.turns import a_moment, contents, end_of, is_for_more, run, said, texts
-from dragoman import AgentCommand, Client, InProcessServer, Timeouts, Turn
+from dragoman import Client, InProcessServer, Timeouts, Turn
 from dragoman.errors import DragomanError, InvalidParams
 from dragoman.session import events as e
 
@@ -20,14 +20,14 @@ _NO_MCP = {
     "hermes": "it is installed without its extra for MCP",
     "codex": "it has tools in a namespace, which the stand-in for the model cannot name",
 }
-_STARTS_SUBAGENT = {
-    "claude": ("Agent", "general-purpose"),
-    "qwen": ("agent", "general-purpose"),
-    "opencode": ("task", "general"),
-    "kimicode": ("Agent", "coder"),
+_STARTS_SUBAGENT: dict[str, tuple[str, dict[str, str | bool]]] = {
+    "claude": ("Agent", {"subagent_type": "general-purpose"}),
+    "qwen": ("agent", {"subagent_type": "general-purpose", "run_in_background": False}),
+    "kimicode": ("Agent", {"subagent_type": "coder"}),
 }
-"""The tool that starts a subagent, and a kind of subagent; Codex has its own in a namespace, which
-the stand-in for the model cannot name."""
+"""The tool that starts a subagent, and which one: in the background, Qwen's may ask for nothing.
+Codex has its own in a namespace, which the stand-in for the model cannot name."""
+_NO_SUBAGENTS = {"opencode": "it does not pass on what its subagents ask, and waits without end"}
 _TOOL = {"name": "word", "description": "a word", "inputSchema": {"type": "object"}}
 _TOOL_NAMES = (
     "mcp__lexicon__word",
@@ -42,12 +42,8 @@ class LibraryFace(Face):
     _kept = ""
 
     def client(self) -> Client:
-        agent = self._agent
-        command = AgentCommand(
-            agent.command, tuple(agent.args), agent.env | self._mark.agent_env, str(self._workspace)
-        )
-        return Client.start(
-            command, name=agent.name, tap=self._learned.tap, timeouts=Timeouts(cancel=20)
+        return self._agent.client(
+            self._mark.agent_env, tap=self._learned.tap, timeouts=Timeouts(cancel=20)
         )
 
     # ── turns ─────────────────────────────────────────────────────────────────────────────────
@@ -91,12 +87,11 @@ class LibraryFace(Face):
         session.track_changes()
         for prompt in prompts:
             await run(session, prompt)
-        after = contents(self._workspace)
-        differing = {path for path in {*before, *after} if before.get(path) != after.get(path)}
-        assert differing >= {str(self._written), str(self._ran)}
+        self._assert_written()
+        self._assert_ran()
         files = (await session.changes()).files
         told = {path for each in files for path in (each.path, each.old_path) if path}
-        assert told == differing, f"seen: {sorted(told)}, there: {sorted(differing)}"
+        self._assert_told(told, before)
         await session.revert()
         assert contents(self._workspace) == before
         await session.close()
@@ -286,11 +281,12 @@ class LibraryFace(Face):
     async def subagents(self) -> str:
         """One that runs a command: what it does is its own, not the session's."""
         if self._agent.name not in _STARTS_SUBAGENT:
-            raise NotOffered("no tool that starts a subagent is known")
-        tool, kind = _STARTS_SUBAGENT[self._agent.name]
+            unknown = "no tool that starts a subagent is known"
+            raise NotOffered(_NO_SUBAGENTS.get(self._agent.name, unknown))
+        tool, which = _STARTS_SUBAGENT[self._agent.name]
         self._ran.unlink(missing_ok=True)
         inner = f"{self._prompt('shell')}\nsay:child done"
-        asked = {"description": "Look around", "prompt": inner, "subagent_type": kind}
+        asked = {"description": "Look around", "prompt": inner} | which
         session = await self._client.new_session(self._workspace)
         await run(session, f"tool:{tool} {json.dumps(asked)}\nsay:parent done")
         self._assert_ran()

@@ -11,7 +11,7 @@ import msgspec
 
 from agent_trials.lab import LabAgent
 from agent_trials.turns import run
-from dragoman import AgentCommand, Client
+from dragoman import Client
 from dragoman.testing import Recorder, ReplayAgent
 
 KINDS = ("say", "think", "write", "shell", "plan")
@@ -19,9 +19,8 @@ KINDS = ("say", "think", "write", "shell", "plan")
 
 async def record(agent: LabAgent, env: dict[str, str], workspace: Path, path: Path) -> list[str]:
     """Have the agent do what it can, recorded at `path`; what came of it."""
-    command = AgentCommand(agent.command, tuple(agent.args), agent.env | env, str(workspace))
     with Recorder(path) as tap:
-        async with Client.start(command, name=agent.name, tap=tap) as client:
+        async with agent.client(env, tap=tap) as client:
             return await _conversation(client, agent, workspace)
 
 

@@ -31,9 +31,10 @@ class Typed(msgspec.Struct):
 
 
 async def run_typed(
-    command: Sequence[str], *, env: Mapping[str, str], cwd: Path, allow: bool = True
+    command: Sequence[str], *, env: Mapping[str, str], cwd: Path, lasting: bool = False
 ) -> Typed:
-    """Run it to its end. Cancelled, it is killed."""
+    """Run it to its end, allowing all that it asks for: once, or from now on where that is offered.
+    Cancelled, it is killed."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(ours, (50, 200))
     process = await asyncio.create_subprocess_exec(
@@ -41,7 +42,7 @@ async def run_typed(
     )
     os.close(theirs)
     try:
-        screen, questions = await _answered(ours, allow)
+        screen, questions = await _answered(ours, lasting)
         return Typed(await process.wait(), screen, questions)
     finally:
         os.close(ours)
@@ -50,11 +51,11 @@ async def run_typed(
             await process.wait()
 
 
-async def _answered(terminal: int, allow: bool) -> tuple[str, int]:
+async def _answered(terminal: int, lasting: bool) -> tuple[str, int]:
     screen, questions = "", 0
     while data := await _read(terminal):
         screen += _ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\r", "")
-        if (answer := _answer(screen, allow)) is not None:
+        if (answer := _answer(screen, lasting)) is not None:
             questions += bool(answer)
             os.write(terminal, f"{answer}\n".encode())
             screen += "\n"
@@ -75,19 +76,20 @@ async def _read(terminal: int) -> bytes:
         loop.remove_reader(terminal)
 
 
-def _answer(screen: str, allow: bool) -> str | None:
+def _answer(screen: str, lasting: bool) -> str | None:
     """What the person types, if something is asked."""
     if _NUMBER.search(screen):
         asked = screen[screen.rfind("? ") :]
-        return _choice(_OPTION.findall(asked), "allow" if allow else "reject")
+        return _choice(_OPTION.findall(asked), lasting)
     if found := _FIELD.search(screen):
         return found[1]
     return "" if _OPTIONAL.search(screen) else None
 
 
-def _choice(options: list[tuple[str, str]], word: str) -> str:
-    """Once: what holds from now on, here or with the agent, would hold for the trials to come."""
-    fitting = [(number, text.lower()) for number, text in options if word in text.lower()]
-    once = [number for number, text in fitting if not any(mark in text for mark in _ALWAYS)]
-    assert fitting, f"no option to {word} among {options}"
-    return once[0] if once else fitting[0][0]
+def _choice(options: list[tuple[str, str]], lasting: bool) -> str:
+    """Once, or else it would hold for the trials to come, here or with the agent."""
+    fitting = [(number, text.lower()) for number, text in options if "allow" in text.lower()]
+    assert fitting, f"no option to allow among {options}"
+    marks = _ALWAYS[:1] if lasting else _ALWAYS
+    wanted = [number for number, text in fitting if lasting == any(mark in text for mark in marks)]
+    return wanted[0] if wanted else fitting[0][0]
