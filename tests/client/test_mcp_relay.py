@@ -16,12 +16,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.clients import started
+from support.clients import started, until
+from support.descriptor_shortage import room
 from support.raw_agent import RawAgent
 
 from dragoman import Client, InProcessServer
 from dragoman.client import mcp_relay
 from dragoman.errors import InvalidParams
+from dragoman.process import descriptors
 
 HELLO = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "x"}}
 
@@ -73,6 +75,11 @@ class Program:
     async def ask(self, method: str, params: Any = None, key: Any = 1) -> dict[str, Any]:
         self.send(method, params, key)
         return await self.read()
+
+    async def rest(self) -> bytes:
+        """Until its end, or some of it."""
+        async with asyncio.timeout(30):
+            return await self._stdout.read(1_000)
 
     async def end(self) -> int:
         self._stdin.close()
@@ -260,6 +267,27 @@ async def test_a_process_with_one_free_descriptor_serves_the_connection_later(
         async with program(told) as mcp:
             assert "result" in await mcp.ask("tools/list")
     assert tries >= 2
+
+
+async def test_a_connection_is_taken_only_if_agents_have_room_for_it(tmp_path: Path) -> None:
+    async with offered(Words(), tmp_path) as (_, told):
+        with room(1):
+            async with program(told) as mcp:
+                mcp.send("tools/list", key=1)
+                assert await mcp.rest() == b""
+        with room(2):
+            async with program(told) as mcp:
+                assert "result" in await mcp.ask("tools/list")
+
+
+async def test_a_connection_counts_among_what_agents_have_until_it_ends(tmp_path: Path) -> None:
+    async with offered(Words(), tmp_path) as (_, told):
+        with room(3):
+            async with program(told) as mcp:
+                assert "result" in await mcp.ask("tools/list")
+                assert descriptors.has_room(1)
+                assert not descriptors.has_room(2)
+            await until(lambda: descriptors.has_room(3))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 import resource
 from bisect import bisect_left
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from dragoman.process import descriptors
 
@@ -30,14 +30,23 @@ def no_descriptors() -> Generator[None]:
             os.close(descriptor)
 
 
-@contextmanager
-def room_to_spare(count: int) -> Generator[None]:
+def room(count: int) -> AbstractContextManager[None]:
+    """Agents may have so many more."""
+    return _room(count, descriptors.has_room)
+
+
+def room_to_spare(count: int) -> AbstractContextManager[None]:
     """What agents do may take so many more; to start one there is always room."""
+    return _room(count, descriptors.has_room_to_spare)
+
+
+@contextmanager
+def _room(count: int, has: Callable[[int], bool]) -> Generator[None]:
     taken = 300
 
     def is_full(kept: int) -> bool:
         descriptors.set_aside(kept)
-        return not descriptors.has_room_to_spare(count + 1)
+        return not has(count + 1)
 
     descriptors.count(taken)
     descriptors.set_aside(bisect_left(range(descriptors.limit()), True, key=is_full))

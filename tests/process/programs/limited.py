@@ -18,6 +18,7 @@ async def main() -> None:
     await _ended(await contained.spawn(ORDER, (0, 1, 2)))
     reader, writer = descriptors.pipe()  # which a fork does not keep, unless it is handed to it
     await _ended(await spawn.spawn_portable(ORDER, (0, writer, writer)))
+    descriptors.close(writer)  # so that nothing is read, not waited for, where it was not handed
     os.write(1, os.read(reader, 100))
 
 
