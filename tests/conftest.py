@@ -28,6 +28,8 @@ gc.disable()
 
 
 def pytest_collection_finish() -> None:
+    """What was collected stays: nobody need look through it again."""
+    gc.freeze()
     gc.enable()
 
 

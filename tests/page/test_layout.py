@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from page.browsing import browsed, person, settled
 from page.screenshots import DIALOGS, PANES, SCREENS, WIDTHS, show
 from page.seeding import told_session
@@ -96,15 +97,18 @@ async def test_answers_and_filters_have_room_for_their_words(tmp_path: Path) -> 
         await site.stop()
 
 
-async def test_everything_lies_within_the_window(gallery: Site) -> None:
-    async with browsed() as browser:
-        for size in WIDTHS.values():
-            async with person(browser, gallery, size=size) as page:
-                for name in (*SCREENS, *PANES, *DIALOGS):
-                    await show(page, name)
-                    await settled(page)
-                    assert await page.evaluate(_OUTSIDE) == [], (name, size)
-                    assert await page.evaluate(_COVERED) == [], (name, size)
-                    assert not await page.evaluate(_HEAD), (name, size)
-                    wide = await page.evaluate("document.documentElement.scrollWidth")
-                    assert wide <= size[0], (name, size)
+@pytest.mark.parametrize(
+    "width",
+    ["narrow", *(pytest.param(each, marks=pytest.mark.soak) for each in ("middle", "wide"))],
+)
+async def test_everything_lies_within_the_window(gallery: Site, width: str) -> None:
+    size = WIDTHS[width]
+    async with browsed() as browser, person(browser, gallery, size=size) as page:
+        for name in (*SCREENS, *PANES, *DIALOGS):
+            await show(page, name)
+            await settled(page)
+            assert await page.evaluate(_OUTSIDE) == [], (name, size)
+            assert await page.evaluate(_COVERED) == [], (name, size)
+            assert not await page.evaluate(_HEAD), (name, size)
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= size[0], (name, size)

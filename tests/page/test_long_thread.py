@@ -72,7 +72,7 @@ def _answer(at: int) -> str:
 
 @pytest.mark.within(600)
 @pytest.mark.parametrize(
-    ("entries", "pieces"), [(2_000, 100), pytest.param(10_000, 300, marks=pytest.mark.soak)]
+    ("entries", "pieces"), [(1_000, 50), pytest.param(10_000, 300, marks=pytest.mark.soak)]
 )
 async def test_a_thread_of_thousands_of_entries_draws_what_is_in_view(
     tmp_path: Path, entries: int, pieces: int

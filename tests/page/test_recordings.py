@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from page.browsing import browsed, person
 from page.site import Site, served
 from playwright.async_api import Page, expect
@@ -88,7 +89,13 @@ async def shows(page: Page, session: dict[str, Any]) -> None:
     await expect(unknown).to_have_text(["unknown"] if session["usage"] is None else [])
 
 
-async def test_the_page_shows_every_entry_of_a_recorded_conversation(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [("claude", "goose"), pytest.param((), marks=pytest.mark.soak)])
+async def test_the_page_shows_every_entry_of_a_recorded_conversation(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    """Of the agents with these names, or of all."""
+    chosen = [path for path in RECORDINGS if not names or path.stem in names]
+    assert len(chosen) >= len(names)
     async with (
         served(tmp_path, *settings(tmp_path)) as site,
         browsed() as browser,
@@ -96,7 +103,7 @@ async def test_the_page_shows_every_entry_of_a_recorded_conversation(tmp_path: P
     ):
         program = Program(site)
         try:
-            for path in RECORDINGS:
+            for path in chosen:
                 played = await program.plays(path)
                 assert played["entryCount"] >= 10, path.stem
                 await shows(page, played)

@@ -109,11 +109,13 @@ class Screen:
 
 
 def _once(look: Callable[[], str], there: Callable[[str], bool], complaint: str) -> str:
-    deadline = time.monotonic() + SECONDS
+    deadline, pause = time.monotonic() + SECONDS, 0.03
     while not there(shown := look()):
         if time.monotonic() > deadline:
             raise AssertionError(f"{complaint} on the screen:\n{shown}")
-        time.sleep(0.03)
+        time.sleep(pause)
+        # Each look is a process of tmux, and what takes long need not be seen at once.
+        pause = min(pause * 1.3, 0.2)
     return shown
 
 
