@@ -173,6 +173,30 @@ def fold(bench: Bench) -> list[Row]:
     return rows
 
 
+def limits(bench: Bench) -> list[Row]:
+    """What a session with limits pays for each update in addition, in percent of what the whole
+    client pays for it."""
+    count = bench.counts.updates
+    whole = bench.client(_python("whole_client"), ("updates", str(count)), count)
+    command = [*_python("limits"), str(count)]
+    samples = interleave({_WHOLE: whole, OURS: lambda: run(command)}, bench.counts.rounds)
+    cpu = _cells(samples, lambda one: one["cpu_s"])
+    in_all = cpu[_WHOLE]
+    if isinstance(in_all, Missing):
+        return [Row(_WATCHED, "{:.2f} %", {OURS: in_all})]
+    ours = cpu[OURS]
+    share: Cells = {
+        OURS: ours
+        if isinstance(ours, Missing)
+        else [100 * one / all_ for one, all_ in zip(ours, in_all, strict=True)]
+    }
+    return [Row(_WATCHED, "{:.2f} %", share, at_most(2, "%"))]
+
+
+_WHOLE = "the whole client"
+_WATCHED = "text chunks watched for limits, of the CPU of a whole client"
+
+
 def decisions(bench: Bench) -> list[Row]:
     """Each asks the disk: where the folder of the line, or the file, really is, and for a write
     which protected names lead there."""
@@ -379,6 +403,7 @@ MEASUREMENTS = (
     mixed_updates,
     whole_client,
     fold,
+    limits,
     decisions,
     round_trips,
     one_shot,

@@ -43,10 +43,14 @@ Nothing means that it was not tested.
 `host`, which is Dragoman, for the agent. All that had changed was listed, and after the undo each
 file was as before.
 
+**Reports** says what the tested version reports of what it uses: its `cost`, its `tokens`, or
+neither. [Limits](../how-to/limits.md) on these need that. OpenCode reports a cost of 0 for a model
+whose price it does not know. Nothing means that it was not looked at.
+
 To check your own installation, run `dragoman agents doctor NAME`.
 
-| agent | `-a` | tested | started | steer | subagents | undo | variable |
-|---|---|---|---|---|---|---|---|
+| agent | `-a` | tested | started | steer | subagents | undo | reports | variable |
+|---|---|---|---|---|---|---|---|---|
 """
 FLAGS = """
 ## Flags
@@ -73,8 +77,14 @@ def _row(agent: KnownAgent) -> str:
     steer = f"`{agent.steer}`" if agent.steer else ""
     subagents = f"`{agent.subagents}`" if agent.subagents else ""
     undone = f"`{agent.undone}`" if agent.undone else ""
-    seen = f"{agent.tried} | {agent.seen} | {steer} | {subagents} | {undone}"
+    seen = f"{agent.tried} | {agent.seen} | {steer} | {subagents} | {undone} | {_reports(agent)}"
     return f"| [{agent.title}](#{_anchor(agent)}) | `{agent.name}` | {seen} | {variable} |\n"
+
+
+def _reports(agent: KnownAgent) -> str:
+    if agent.tells is None:
+        return ""
+    return ", ".join(f"`{each}`" for each in agent.tells) or "neither"
 
 
 def _flags(agent: KnownAgent) -> str:

@@ -24,7 +24,7 @@ import msgspec
 from msgspec import NODEFAULT, UnsetType
 
 from dragoman import safe_text
-from dragoman.agents.doctor.report import Finding, Grade
+from dragoman.agents.doctor.examined_agent import Finding, Grade
 from dragoman.agents.listing import ListedAgent
 from dragoman.cli.render import event_text, terminal_view
 from dragoman.host.rules.rule import RuleFields
@@ -178,7 +178,7 @@ def _interface(struct: Struct, *, whole: bool) -> str:
         if field.name not in inherited:
             mark = "" if whole or not _may_be_absent(struct, field) else "?"
             rows.append(f"{field.encode_name}{mark}: {_typed(field.type)}")
-    extends = f" extends {_name(base)}" if base else ""
+    extends = f" extends {_extended(base)}" if base else ""
     body = "".join(f"\n  {row}" for row in rows) + ("\n" if rows else "")
     return f"export interface {_name(struct)}{extends} {{{body}}}"
 
@@ -193,9 +193,16 @@ def _base(struct: Struct) -> Struct | None:
     return base if is_beside else None
 
 
+def _extended(base: Struct) -> str:
+    """One with a tag is a kind of its own, of which another is a variety with another tag."""
+    tag = "".join(_tag(base))
+    return f"Omit<{_name(base)}, '{tag}'>" if tag else _name(base)
+
+
 def _tag(struct: Struct) -> dict[str, str]:
+    """Of one that was given none, msgspec makes the name of the class."""
     config = struct.__struct_config__
-    if config.tag_field is None or struct.__subclasses__():
+    if config.tag_field is None or config.tag == struct.__name__:
         return {}
     return {config.tag_field: str(config.tag)}
 

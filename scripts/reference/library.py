@@ -31,7 +31,8 @@ GROUPS = {
     ),
     "Sessions and turns": (
         "Session Turn Steer Stream PromptInput Change FolderChanges ChangedFile Hunk "
-        "FolderProblem LeftOut Reverted RootSnapshot FileSummary ProgramRun ProgramEnd"
+        "FolderProblem LeftOut Reverted RootSnapshot FileSummary ProgramRun ProgramEnd "
+        "ReachedLimit"
     ),
     "Content": (
         "Content Text Image Audio Resource ResourceLink UnknownContent ToolContent ContentItem "
@@ -56,6 +57,7 @@ GROUPS = {
     ),
     "Settings and MCP servers": (
         "load_settings Settings AgentSettings ModelProvider FenceTerms Retention SnapshotLimits "
+        "SpendingLimit Spending Tokens "
         "McpServer StdioServer HttpServer SseServer InProcessServer"
     ),
 }

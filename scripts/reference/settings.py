@@ -29,6 +29,7 @@ SECTIONS = (
         "[What an agent is offered](../explanation/permissions.md#what-an-agent-is-offered)",
     ),
     ("`quirks`", keys.QUIRKS_KEYS, ""),
+    ("`limits[]`", keys.LIMIT_KEYS, "[Limits](../how-to/limits.md)"),
     ("`fence`", keys.FENCE_KEYS, "[The fence](../explanation/fence.md)"),
     ("An MCP server: `mcp_servers[]`", keys.MCP_KEYS, ""),
     (

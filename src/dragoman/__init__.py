@@ -174,12 +174,15 @@ if TYPE_CHECKING:
         PlanStep,
         ProgramEnd,
         ProgramRun,
+        ReachedLimit,
         RootSnapshot,
         SubagentState,
         SystemPrompt,
         TokenUsage,
         TurnTerms,
     )
+    from dragoman.session.limits.spending import Spending, Tokens
+    from dragoman.session.limits.spending_limits import SpendingLimit
     from dragoman.session.state import (
         AgentEntry,
         AnyEntry,
@@ -307,6 +310,7 @@ __all__ = [
     "ProtocolError",
     "QueuedPrompt",
     "Quirks",
+    "ReachedLimit",
     "RemoteAgent",
     "RemoteError",
     "RemoteLost",
@@ -339,6 +343,8 @@ __all__ = [
     "SignInNeeded",
     "SlowConsumer",
     "SnapshotLimits",
+    "Spending",
+    "SpendingLimit",
     "SseServer",
     "StartError",
     "StdioServer",
@@ -365,6 +371,7 @@ __all__ = [
     "ThoughtEntry",
     "Timeouts",
     "TokenUsage",
+    "Tokens",
     "ToolCall",
     "ToolContent",
     "Transport",
@@ -449,8 +456,10 @@ _NAMES = {
     "session.facts": (
         "BackgroundWork Command ConfigChoice ConfigOption ContextUsage Cost Decision FileSummary "
         "LeftOut Mode Modes Offer PermissionOffer PermissionOption PlanStep ProgramEnd "
-        "ProgramRun RootSnapshot SubagentState SystemPrompt TokenUsage TurnTerms"
+        "ProgramRun ReachedLimit RootSnapshot SubagentState SystemPrompt TokenUsage TurnTerms"
     ),
+    "session.limits.spending": "Spending Tokens",
+    "session.limits.spending_limits": "SpendingLimit",
     "session.state": (
         "AgentEntry AnyEntry CompactionEntry Entry ErrorEntry NoticeEntry PeerMessageEntry "
         "Pending PendingElicitation PendingPermission PlanEntry QueuedPrompt ResetEntry "

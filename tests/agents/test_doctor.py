@@ -22,7 +22,7 @@ from support.socket_server import frame, socket_server
 
 from dragoman.agents.doctor import checks
 from dragoman.agents.doctor.examination import examine
-from dragoman.agents.doctor.report import Report
+from dragoman.agents.doctor.examined_agent import Report
 from dragoman.bridge.http_connections import HttpConnection
 from dragoman.testing import ScriptedAgent
 from dragoman.testing import faults as f

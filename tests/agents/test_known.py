@@ -37,6 +37,22 @@ def test_of_every_agent_is_known_how_to_get_it_and_how_to_sign_in(agent: KnownAg
     assert all(note.endswith(".") for note in agent.notes)
 
 
+_RECORDED = {"kimicode": "kimi"}
+"""Recordings that have another name than their agent."""
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "tests" / "recordings").glob("*.jsonl")), ids=lambda file: file.stem
+)
+def test_what_an_agent_reports_is_what_was_recorded(file: Path) -> None:
+    text = file.read_text()
+    signs = {"cost": '"cost":{"amount":', "tokens": '"totalTokens":'}
+    seen = {what for what, sign in signs.items() if sign in text.replace(" ", "")}
+    known = known_as(_RECORDED.get(file.stem, file.stem), None)
+    assert known is not None
+    assert set(known.tells or ()) == seen
+
+
 def test_names_are_names_and_there_once() -> None:
     assert len(set(known_names())) == len(known_names())
     assert all(name.isalnum() and name.islower() for name in known_names())

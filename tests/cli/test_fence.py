@@ -198,3 +198,12 @@ def test_folders_that_cannot_be_fenced_are_one_clear_line(dragoman: Dragoman) ->
     refused(dragoman("x"), "a folder other than /")
     write_settings(dragoman, "on")
     refused(dragoman("--cwd", str(dragoman.home), "x"), "apart from Dragoman's data")
+
+
+@pytest.mark.parametrize("network", ["all", "none", "localhost:9"])
+def test_a_terminal_starts_in_its_folder_whatever_the_network(
+    dragoman: Dragoman, network: str
+) -> None:
+    fence = ("--fence=require", "--fence-network", network)
+    done = dragoman("-a", "demo", "--exec", *fence, "/run sh -c 'pwd > here'")
+    assert (dragoman.workspace / "here").read_text() == f"{dragoman.workspace}\n", done.out

@@ -178,6 +178,22 @@ def test_what_an_agent_is_offered_cannot_be_changed_by_another_process(
         assert state_of(user, "s").get("queue", []) == []
 
 
+def test_limits_are_those_of_the_process_that_runs_the_session(user: Dragoman) -> None:
+    with running(user, "--session", "s", "--max-turns", "1", "work") as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"working\n"
+        done = user("--session", "s", "--max-turns", "9", "next")
+        assert (done.code, done.out) == (2, "")
+        assert "with limits of its own: remove --max-turns, or" in done.err
+        with running(user, "--session", "s", "next") as waiting:
+            heard(waiting, b"queued")
+            (user.workspace / "go").touch()
+            code, out, err = ended(waiting)
+            assert (code, out) == (6, "")
+            assert "the prompt was not sent: this session has used 1 turn" in err
+        assert ended(owner)[0] == 0
+
+
 def test_writes_that_the_process_does_not_offer_are_refused_in_a_sentence(user: Dragoman) -> None:
     """It was started without --write and asks nobody: its agent was told that it cannot write."""
     with owning(user):

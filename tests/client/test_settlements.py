@@ -19,8 +19,8 @@ from dragoman import Policy, Rule
 from dragoman.host.claims.claim_reader import ClaimReader
 from dragoman.host.permissions import consent, wording
 from dragoman.host.permissions.always_rules import describe
-from dragoman.host.permissions.losses import with_losses
 from dragoman.host.permissions.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM
+from dragoman.host.permissions.wording import with_losses
 from dragoman.session import bounds
 from dragoman.session import events as e
 from dragoman.session.bounds import weigh_struct

@@ -14,7 +14,7 @@ from support.programs.tree_agent import NAMES, agent, sentence
 from support.raw_agent import Json, RawAgent, notification, text_block
 
 from dragoman import ElicitationAnswer, Policy, Rule, Session
-from dragoman.client.sessions.early_updates import EarlyLimits, EarlyUpdates
+from dragoman.client.router import EarlyLimits, EarlyUpdates
 from dragoman.errors import Unsupported
 from dragoman.session import events as e
 from dragoman.session.content import Text

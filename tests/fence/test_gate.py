@@ -19,7 +19,7 @@ from dragoman.fence.plan import FencePlan
 from dragoman.host.fence.fence import Fence
 from dragoman.host.fence.fence_terms import FenceMode
 from dragoman.host.fence.floor import FenceWay, floor_for
-from dragoman.host.fence.overseer import Overseer
+from dragoman.host.fence.overseer import Overseer, ProgramLog
 from dragoman.host.permissions.consent import Consent
 from dragoman.host.permissions.questions import PermissionRequest
 from dragoman.host.rules.policy import Policy, Rule
@@ -90,7 +90,11 @@ class Inside:
             record=self.record,
         )
         self.overseer = Overseer(
-            workspace, agent="test", policy=self.policy, record=self.record, consent=consent
+            workspace=workspace,
+            agent="test",
+            policy=self.policy,
+            log=ProgramLog(self.record),
+            consent=consent,
         )
         self.fence.gate.attach(self.overseer)
         plan = self.fence.plan

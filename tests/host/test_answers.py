@@ -11,7 +11,6 @@ from support.examples import examples
 
 from dragoman.host.permissions.always_rules import (
     NoRule,
-    Option,
     Tenure,
     always_rules,
     choose_option,
@@ -21,13 +20,14 @@ from dragoman.host.permissions.always_rules import (
 from dragoman.host.rules.access import OPERATIONS, Access, file_access, terminal_access
 from dragoman.host.rules.policy import PolicyDecision, decide
 from dragoman.host.rules.rule import Rule
+from dragoman.session.facts import PermissionOption
 
 ROOTS = ("/ws",)
 ASK = PolicyDecision("ask", "no rule allows it")
 
 
-def options(*kinds: str) -> list[Option]:
-    return [Option(f"id-{number}", "Yes", kind) for number, kind in enumerate(kinds)]
+def options(*kinds: str) -> list[PermissionOption]:
+    return [PermissionOption(f"id-{number}", "Yes", kind) for number, kind in enumerate(kinds)]
 
 
 ALL_FOUR = options("reject_always", "allow_always", "reject_once", "allow_once")
@@ -65,11 +65,17 @@ def test_a_refusal_prefers_once_and_takes_what_there_is() -> None:
     [
         (options("allow_once", "allow_once", "reject_once"), False),
         (options("allow_once", "maybe", "reject_once"), True),
-        ([Option("x", "Yes", "allow_once"), Option("x", "No", "reject_once")], True),
+        (
+            [
+                PermissionOption("x", "Yes", "allow_once"),
+                PermissionOption("x", "No", "reject_once"),
+            ],
+            True,
+        ),
     ],
 )
 def test_a_question_is_never_answered_with_an_allow(
-    offered: list[Option], names_action: bool
+    offered: list[PermissionOption], names_action: bool
 ) -> None:
     assert is_question(offered, names_action=names_action)
     assert choose_option(offered, "allow", names_action=names_action) is None
@@ -85,7 +91,7 @@ def test_a_question_is_never_answered_with_an_allow(
     ],
 )
 def test_an_allow_picks_the_narrowest_yes(
-    offered: list[Option], names_action: bool, narrowest: str
+    offered: list[PermissionOption], names_action: bool, narrowest: str
 ) -> None:
     assert not is_question(offered, names_action=names_action)
     assert choose_option(offered, "allow", names_action=names_action) == narrowest
@@ -108,8 +114,8 @@ def test_an_allow_picks_the_narrowest_yes(
     ],
 )
 def test_a_yes_that_announces_more_is_not_the_narrowest(wide: str, plain: str) -> None:
-    once = [Option(name, name, "allow_once") for name in (wide, plain)]
-    no = Option("no", "No, and always ask", "reject_once")
+    once = [PermissionOption(name, name, "allow_once") for name in (wide, plain)]
+    no = PermissionOption("no", "No, and always ask", "reject_once")
     for offered in ([*once, no], [no, *once[::-1]]):
         assert choose_option(offered, "allow", names_action=True) == plain
         assert choose_option(offered, "deny") == "no"
@@ -117,13 +123,13 @@ def test_a_yes_that_announces_more_is_not_the_narrowest(wide: str, plain: str) -
 
 def test_of_two_plain_ones_the_first_is_taken_and_of_two_that_announce_more_none() -> None:
     for names in (("Yes", "Proceed"), ("Authorize", "Allow")):
-        once = [Option(name, name, "allow_once") for name in names]
+        once = [PermissionOption(name, name, "allow_once") for name in names]
         assert choose_option(once, "allow", names_action=True) == names[0]
     for names in (
         ("Allow all", "Switch mode"),
         ("Yes, run git add --all", "Yes, and accept edits"),
     ):
-        once = [Option(name, name, "allow_once") for name in names]
+        once = [PermissionOption(name, name, "allow_once") for name in names]
         assert choose_option(once, "allow", names_action=True) is None
 
 
@@ -133,7 +139,10 @@ def test_yes_and_no_for_once_and_always_is_no_question() -> None:
 
 
 def test_names_never_decide() -> None:
-    misleading = [Option("a", "Reject", "allow_once"), Option("b", "Allow", "reject_once")]
+    misleading = [
+        PermissionOption("a", "Reject", "allow_once"),
+        PermissionOption("b", "Allow", "reject_once"),
+    ]
     assert choose_option(misleading, "allow") == "a"
     assert choose_option(misleading, "deny") == "b"
 

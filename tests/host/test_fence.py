@@ -12,10 +12,8 @@ import pytest
 
 from dragoman.errors import FenceError
 from dragoman.host.fence import fence as module
-from dragoman.host.fence.fence import Fence
+from dragoman.host.fence.fence import Fence, PrivateFolder, Support
 from dragoman.host.fence.floor import FencePlace, Floor
-from dragoman.host.fence.kernel_support import Support
-from dragoman.host.fence.private_folder import PrivateFolder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a fence needs Linux")
 
@@ -86,7 +84,7 @@ def leave_unreadable(folder: Path) -> None:
 def test_what_a_killed_owner_left_is_removed_by_the_next(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; "
-        "from dragoman.host.fence.private_folder import PrivateFolder; "
+        "from dragoman.host.fence.fence import PrivateFolder; "
         "folder = PrivateFolder(Path(sys.argv[1])); Path(folder.path, 'x').touch(); "
         "print(folder.path, flush=True); os.kill(os.getpid(), 9)"
     )

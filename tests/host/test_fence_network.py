@@ -22,8 +22,7 @@ from dragoman.host.fence.network.host_patterns import (
     read_patterns,
 )
 from dragoman.host.fence.network.network_rules import MOST_TOLD, HostRefused, NetworkRules
-from dragoman.host.fence.network.proxied_request import read_request
-from dragoman.host.fence.network.proxy import Proxy, ProxyLimits
+from dragoman.host.fence.network.proxy import Proxy, ProxyLimits, read_request
 from dragoman.host.rules.access import Access
 from dragoman.host.rules.decision import Explanation
 from dragoman.host.rules.policy import Policy

@@ -9,14 +9,14 @@ import weakref
 
 import pytest
 
-from dragoman.hub.running.freed_memory import FreedMemory
+from dragoman.hub.running.running_sessions import FreedMemory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only glibc keeps so much")
 
 # A process of its own: what another test has left free here would be used first.
 PROGRAM = """
 from pathlib import Path
-from dragoman.hub.running.freed_memory import FreedMemory
+from dragoman.hub.running.running_sessions import FreedMemory
 
 MIB = 1 << 20
 

@@ -11,7 +11,7 @@ from dragoman import Policy
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session import events as e
-from dragoman.session.output_quota import OutputLimits
+from dragoman.session.limits.output_quota import OutputLimits
 from dragoman.testing import AgentTurn, ScriptedAgent
 
 KIB = 1024

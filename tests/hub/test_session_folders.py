@@ -247,8 +247,8 @@ async def test_a_rewind_restores_files_and_begins_again(tmp_path: Path, folder: 
         done = await hub.folders.rewind(live.id, second, summary=True)
         assert done.prompt == "two"
         assert sorted(done.paths) == [str(folder / "three"), str(folder / "two")]
-        assert (done.continuity, done.session_id != live.id) == ("reset", True)
-        new = hub.live[done.session_id]
+        assert (done.continuity, done.session != live.id) == ("reset", True)
+        new = hub.live[done.session]
         events = await stored_events(hub, new.id)
         [begun] = [x for x in events if isinstance(x, e.TurnStarted)]
         assert "The user: one" in begun.text
@@ -271,7 +271,7 @@ async def test_a_session_that_nobody_runs_says_that_it_was_rewound(
         assert done.paths == [str(folder / "one")]
         last = (await stored_events(hub, live.id))[-1]
         assert isinstance(last, e.Notice)
-        assert last.title == f"this session was rewound; it continues as {done.session_id}"
+        assert last.title == f"this session was rewound; it continues as {done.session}"
 
 
 async def test_snapshots_are_deleted_with_the_session(tmp_path: Path, folder: Path) -> None:

@@ -46,6 +46,12 @@ def test_a_name_in_the_settings_comes_before_a_known_one() -> None:
     assert launcher().is_shared("demo")
 
 
+def test_agents_start_with_the_limits_of_the_settings() -> None:
+    client = launcher('{"limits": [{"turns": 1, "time": "2m"}]}').client("demo", "/")
+    limits = [(each.measure, each.most) for each in client.openings.terms.limits]
+    assert limits == [("time", 120), ("turns", 1)]
+
+
 def test_an_unknown_name_lists_those_there_are() -> None:
     with pytest.raises(UnknownAgent) as raised:
         launcher().client("nobody", "/")

@@ -21,7 +21,7 @@ from dragoman.host.rules.policy import flag_rules
 from dragoman.host.rules.rule import RuleFields
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.running.turn_terms import check_terms, kept_terms
+from dragoman.hub.running.running_session import check_terms, kept_terms
 from dragoman.session import events as e
 from dragoman.session.facts import TurnTerms
 from dragoman.testing import AgentTurn, ScriptedAgent

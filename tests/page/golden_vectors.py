@@ -43,6 +43,7 @@ from dragoman.session.facts import (
     PlanStep,
     ProgramEnd,
     ProgramRun,
+    ReachedLimit,
     RootSnapshot,
     SubagentState,
     TokenUsage,
@@ -370,6 +371,14 @@ _MAKERS: list[Maker] = [
     _config,
     lambda d: e.InfoChanged(**_patch(d, title="A title", updated_at="2026-01-01")),
     lambda d: e.UsageChanged(d.randrange(9), 10, d.choice([None, Cost(0.25, "USD")])),
+    lambda d: e.LimitReached(
+        _words(d),
+        d.choice(["warning", "error"]),
+        source="client",
+        limit=ReachedLimit(
+            measure="cost", per="turn", most=1, value=2, outcome="stopped", turn_id="turn-1"
+        ),
+    ),
     lambda d: e.Notice("Careful", severity=d.choice(["info", "warning"]), description=_words(d)),
     _compaction,
     lambda d: e.CompactionSummary(_id(d, "comp"), _content(d)),

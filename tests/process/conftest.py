@@ -12,7 +12,7 @@ from process import running
 
 from dragoman.fence.listener import let_all_through
 from dragoman.fence.plan import FencePlan
-from dragoman.host.fence.kernel_support import support
+from dragoman.host.fence.fence import support
 from dragoman.process import zygote_client
 from dragoman.process.child import Process
 from dragoman.process.contained import ContainedProcess

@@ -34,7 +34,7 @@ from process.survivors import (
     survivors_after,
 )
 
-from dragoman.host.fence.kernel_support import support
+from dragoman.host.fence.fence import support
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment needs Linux")
 

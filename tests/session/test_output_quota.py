@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.cost import Memory
 
 from dragoman.session import events as e
-from dragoman.session.output_quota import OutputLimits, OutputQuota
+from dragoman.session.limits.output_quota import OutputLimits, OutputQuota
 from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
 

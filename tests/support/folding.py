@@ -173,6 +173,15 @@ _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
         size=st.integers(0, 10),
         cost=_maybe(st.builds(f.Cost, amount=st.floats(0, 9), currency=_texts)),
     ),
+    e.LimitReached: st.builds(
+        e.LimitReached,
+        title=_texts,
+        limit=st.just(
+            f.ReachedLimit(
+                measure="cost", per="turn", most=1, value=2, outcome="stopped", turn_id="turn-1"
+            )
+        ),
+    ),
     e.Notice: st.builds(e.Notice, title=_texts, description=_maybe(_texts)),
     e.CompactionUpdated: st.builds(
         e.CompactionUpdated,

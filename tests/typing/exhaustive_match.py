@@ -44,6 +44,8 @@ def told(event: dragoman.Event) -> str:  # noqa: C901 (one case for each kind)
             return event.title or "untitled"
         case events.UsageChanged():
             return f"{event.used} of {event.size}"
+        case events.LimitReached():
+            return event.limit.outcome
         case events.Notice():
             return event.text
         case events.CompactionUpdated():

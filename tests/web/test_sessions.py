@@ -264,6 +264,18 @@ async def test_an_archive_has_a_header_and_every_event(tmp_path: Path) -> None:
         assert lines[-1] == ""
 
 
+async def test_usage_is_added_up(tmp_path: Path) -> None:
+    async with served(tmp_path, scripted()) as web:
+        for prompt in ("one", "two"):
+            await web.done(await web.new_session(), prompt)
+        (row,) = (await web.call("GET", "/api/usage?since=0&by=project"))["rows"]
+        assert row["spent"]["turns"] == 2
+        assert row["turnsWithoutCost"] == 2
+        assert (await web.call("GET", "/api/usage?since=99999999999"))["rows"] == []
+        for bad in ("", "?since=-1", "?since=0&by=week"):
+            assert await web.refused("GET", f"/api/usage{bad}") == (400, "invalid")
+
+
 async def test_search_finds_what_was_said(tmp_path: Path) -> None:
     async with served(tmp_path, scripted()) as web:
         session_id = await web.new_session()

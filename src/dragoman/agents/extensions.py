@@ -142,11 +142,15 @@ class Quirks(Habits, frozen=True, kw_only=True):
 
     missing_file: Literal["error", "empty"] = "error"
     """What reading a missing file returns: an error, or empty text."""
+    sums_tokens: bool = False
+    """Whether the tokens reported at the end of a turn are those of the whole session so far."""
 
 
 # Reads a file before it creates it and gives up on any error, whatever its code. Sends no input of
 # a command, and its only tool of the kind `execute` is the shell.
 _GEMINI = Quirks(missing_file="empty", command_titles=True)
+# Names the tool by which it edits next to what it edits.
+_HERMES = Quirks(edit_tools=("write_file", "patch"), sums_tokens=True)
 _BY_AGENT_NAME = {
     "gemini-cli": _GEMINI,
     "gemini": _GEMINI,
@@ -167,8 +171,8 @@ _BY_AGENT_NAME = {
     "qwen-code": Quirks(tool_kinds={"web_fetch": "fetch"}),
     # Calls the tool by which it edits with most models `other`, and says its name in the title.
     "cline": Quirks(edit_titles=("apply_patch: ",)),
-    # Names the tool by which it edits next to what it edits.
-    "hermes-agent": Quirks(edit_tools=("write_file", "patch")),
+    "hermes-agent": _HERMES,
+    "hermes": _HERMES,
     # Asks for all pending actions at once and names none of them, with two ways to say yes once;
     # its editor takes a command as input.
     "openhands cli acp agent": Quirks(

@@ -14,6 +14,8 @@ import msgspec
 from dragoman.errors import UnknownAgent
 from dragoman.transport.stdio import AgentCommand
 
+_REPORTED = frozenset(("cost", "tokens"))
+
 
 class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     """An agent many people use."""
@@ -47,11 +49,18 @@ class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     """When it writes files by itself and asks nobody, as part of a sentence."""
     runs_unasked: str = ""
     """The same for commands."""
+    tells: tuple[Literal["cost", "tokens"], ...] | None = None
+    """What it was seen to report of what it uses."""
     state: tuple[str, ...] = ()
     """What it keeps in the home directory, such as sessions and its sign-in: in a fence, it alone
     may read and write this."""
     notes: tuple[str, ...] = ()
     """What works differently, or not at all."""
+
+    @property
+    def untold(self) -> frozenset[str]:
+        """What it is known not to report."""
+        return frozenset() if self.tells is None else _REPORTED.difference(self.tells)
 
     @property
     def built_in(self) -> bool:
@@ -65,6 +74,7 @@ _KNOWN = (
         command=sys.executable or "python3",
         # -P: a module of the same name in the folder we run in must not be imported instead.
         args=("-P", "-m", "dragoman.testing.demo"),
+        tells=("cost", "tokens"),
     ),
     KnownAgent(
         name="claude",
@@ -88,6 +98,7 @@ _KNOWN = (
             "After asking, it writes files and runs commands itself.",
             "As root it refuses to start a session unless `IS_SANDBOX=1` is set.",
         ),
+        tells=("cost", "tokens"),
     ),
     KnownAgent(
         name="codex",
@@ -113,6 +124,7 @@ _KNOWN = (
             "Older versions end the turn as cancelled when a permission is refused.",
             "It does not exit when its input closes; Dragoman ends it a few seconds later.",
         ),
+        tells=("tokens",),
     ),
     KnownAgent(
         name="gemini",
@@ -136,6 +148,7 @@ _KNOWN = (
             "and `--on-reset new` continues with an empty session.",
             "A model error is reported as an error of the turn, with the HTTP status as its code.",
         ),
+        tells=(),
     ),
     KnownAgent(
         name="opencode",
@@ -157,10 +170,13 @@ _KNOWN = (
         writes_unasked="unless its setting `permission` says `ask`",
         runs_unasked="unless its setting `permission` says `ask`",
         notes=(
+            "It does not pass on the permission requests of its subagents: the turn waits until "
+            "you cancel it. Allow in its setting `permission` what they need.",
             "It sends its plan as a tool call, not as an ACP plan.",
             "After asking, it runs commands itself: `--exec` allows them, and their output is in "
             "the tool call.",
         ),
+        tells=("cost", "tokens"),
     ),
     KnownAgent(
         name="goose",
@@ -184,7 +200,11 @@ _KNOWN = (
             "flags and rules for files and commands count for them. Calls of other tools need "
             "`--yolo`, an answer, or a rule that allows `other`.",
             "File access and commands go through Dragoman, which checks them again.",
+            'After "Always allow" it no longer asks about that tool, but Dragoman does: Goose sets '
+            "a variable for each command, and no rule matches a command with variables. Choose "
+            '"Allow more than this once" instead: then Goose asks, and the rule answers.',
         ),
+        tells=("tokens",),
     ),
     KnownAgent(
         name="kimi",
@@ -202,6 +222,7 @@ _KNOWN = (
         tried="2.1.0",
         steer="queue",
         undone="agent, host",
+        subagents="hidden",
         writes_unasked="in a git repository, if Dragoman does not offer writes",
         notes=(
             "Its permission requests say only the beginning of a command. Dragoman takes the rest "
@@ -211,6 +232,7 @@ _KNOWN = (
             "ask, Dragoman does not offer writes, and Kimi writes files itself.",
             "It does not report model errors: the turn ends without a message.",
         ),
+        tells=(),
     ),
     KnownAgent(
         name="qwen",
@@ -229,6 +251,7 @@ _KNOWN = (
         tried="0.24.4",
         steer="pull",
         undone="agent, host",
+        subagents="calls",
         writes_unasked="in its mode `auto`, if Dragoman does not offer writes",
         runs_unasked="if it only reads, such as `ls`",
         notes=(
@@ -238,8 +261,11 @@ _KNOWN = (
             "rule or a person to ask, Dragoman does not offer writes, and Qwen edits files itself "
             "without asking. Use `--mode default`.",
             "It asks questions as permission requests.",
+            "It runs subagents in the background unless its model says otherwise. There, they ask "
+            "for nothing: what needs permission is refused, and their steps are not shown.",
             "Its command list can be large (half a megabyte has been seen).",
         ),
+        tells=(),
     ),
     KnownAgent(
         name="copilot",
@@ -307,6 +333,7 @@ _KNOWN = (
             "It cannot close or delete sessions. Resuming one replays its history, which Dragoman "
             "keeps apart from new events.",
         ),
+        tells=("tokens",),
     ),
     KnownAgent(
         name="openhands",

@@ -31,6 +31,11 @@ TOP_KEYS: Keys = {
         "object",
         "what is kept of folders, to [see and undo](../how-to/changes.md) what agents do in them",
     ),
+    "limits": (
+        "list",
+        "[how much](../how-to/limits.md) a turn or a session may use of something before it is "
+        "stopped",
+    ),
     "$schema": ("string", "ignored; for editors"),
 }
 
@@ -132,6 +137,11 @@ QUIRKS_KEYS: Keys = {
         "what reading a missing file returns; `empty` is for agents that can create a file only "
         "if reading it first does not fail",
     ),
+    "sums_tokens": (
+        "boolean",
+        "whether the tokens that the agent reports at the end of a turn are those of the whole "
+        "session so far, and not of the turn",
+    ),
     "permission_titles": (
         "list of strings",
         "titles of permission requests that cover all pending tool calls",
@@ -193,6 +203,22 @@ SNAPSHOT_KEYS: Keys = {
     ),
     "file_mib": ("number", "leave out files that are larger, in MiB; default `10`"),
     "files": ("number", "do not watch a folder with more files; default `200000`"),
+}
+
+LIMIT_KEYS: Keys = {
+    "cost": ("number", "at most this much money, as the agent reports it"),
+    "tokens": ("number", "at most this many tokens, as the agent reports them"),
+    "time": ("string", 'at most this long, such as `"90s"`, `"10m"` or `"2h"`'),
+    "tool_calls": ("number", "at most this many tool calls"),
+    "turns": ("number", "at most this many turns; for a session only"),
+    "currency": ("string", 'of the `cost`; default `"USD"`'),
+    "per": ('`"turn"` or `"session"`', 'what is counted together; default `"session"`'),
+    "then": (
+        '`"stop"` or `"warn"`',
+        'stop the turn, or only say so; default `"stop"`',
+    ),
+    "agent": ("string", "only for this agent, or those with names like `cl*`"),
+    "project": ("string", "only in this folder (absolute path), and everything beneath it"),
 }
 
 FENCE_KEYS: Keys = {

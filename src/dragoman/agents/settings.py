@@ -15,11 +15,13 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from dragoman.agents.extensions import Quirks
+from dragoman.agents.extensions import Quirks, quirks_for
 from dragoman.agents.known import known_command, known_names
+from dragoman.agents.limit_settings import BadLimit, read_limits
 from dragoman.agents.setting_keys import (
     AGENT_KEYS,
     FENCE_KEYS,
+    LIMIT_KEYS,
     MCP_KEYS,
     OFFER_KEYS,
     PROVIDER_KEYS,
@@ -43,6 +45,7 @@ from dragoman.host.rules.policy_file import read_strict_json
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.facts import EVERYTHING, MOST_SYSTEM_PROMPT, Offer, SystemPrompt
+from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_header_value
 from dragoman.transport.transport import Side
@@ -155,6 +158,7 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     fence: FenceTerms = NO_FENCE
     """Of agents without one of their own."""
     snapshots: SnapshotLimits = SnapshotLimits()
+    limits: tuple[SpendingLimit, ...] = ()
 
     def fence_of(self, agent: AgentSettings) -> FenceTerms:
         return self.fence if agent.fence is None else agent.fence
@@ -207,7 +211,19 @@ class _Reader:
             enter=self._enter(top.get("enter", "queue")),
             fence=self._fence(top.get("fence", "off"), "fence"),
             snapshots=self._snapshots(top.get("snapshots", {})),
+            limits=tuple(
+                limit
+                for index, value in enumerate(self._list(top.get("limits", []), "limits"))
+                for limit in self._limits(value, f"limits[{index}]", servers)
+            ),
         )
+
+    def _limits(self, value: Any, place: str, servers: Collection[str]) -> list[SpendingLimit]:
+        entry = self._object(value, place, LIMIT_KEYS)
+        try:
+            return read_limits(entry, place, {*servers, *known_names()})
+        except BadLimit as error:
+            return self._fail(error.place, error.expected)
 
     def _system_prompt(self, value: Any, place: str) -> SystemPrompt | None:
         if value is None:
@@ -542,6 +558,12 @@ def agent_named(name: str, settings: Settings, file: str = "") -> AgentSettings:
         names = dict.fromkeys((*settings.agents, *known_names()))
         raise UnknownAgent(name, tuple(names), file)
     return AgentSettings(name=name, command=known_command(name))
+
+
+def quirks_of(settings: Settings, agent: str) -> Quirks:
+    """Those that the settings have for it, else the known ones."""
+    own = settings.agents.get(agent)
+    return quirks_for(agent) if own is None or own.quirks is None else own.quirks
 
 
 def system_prompt_of(settings: Settings, agent: str | None) -> SystemPrompt | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import uuid
 from collections.abc import AsyncGenerator, Callable, Collection
@@ -40,6 +41,7 @@ logger = logging.getLogger("dragoman.bridge")
 
 PATH = "/acp"
 _LONGEST_ID = 512
+_STREAM = "Open a stream of events, or a WebSocket"
 
 
 class Bridge:
@@ -58,29 +60,18 @@ class Bridge:
         self._closing = closing
         self._sockets = Sockets(agents, closing, self._limits.stall)
         self.connections = HttpConnections(agents, closing, self._limits)
+        route = functools.partial(Route, path=PATH)
         self.table = Table(
             [
-                Route(
+                route(
                     method="POST",
-                    path=PATH,
                     handler=self._post,
                     summary="Send a message",
                     body=bytes,
                     body_limit=MAX_FRAME_BYTES,
                 ),
-                Route(
-                    method="GET",
-                    path=PATH,
-                    handler=self._get,
-                    summary="Open a stream of events, or a WebSocket",
-                    socket=True,
-                ),
-                Route(
-                    method="DELETE",
-                    path=PATH,
-                    handler=self._delete,
-                    summary="End a connection",
-                ),
+                route(method="GET", handler=self._get, summary=_STREAM, socket=True),
+                route(method="DELETE", handler=self._delete, summary="End a connection"),
             ]
         )
 

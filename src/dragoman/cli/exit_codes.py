@@ -51,6 +51,7 @@ class Exit(IntEnum):
     NO_PROGRESS = 3
     NOT_CONTINUED = 4
     REFUSED = 5
+    LIMIT = 6
     ENDED_EARLY = 7
     SIGN_IN = 8
     ASKED = 10

@@ -154,6 +154,11 @@ def add_repeatable(
     add(flag, metavar=metavar, action="append", default=[], help=text, **more)
 
 
+def add_optional(add: AddArgument, name: str, metavar: str, text: str) -> None:
+    """An argument that may be left out."""
+    add(name, metavar=metavar, nargs="?", help=text)
+
+
 def add_json_option(add: AddArgument, text: str = "print a JSON array of objects") -> None:
     add("--json", action="store_true", help=text)
 
@@ -211,6 +216,21 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         "policy explain --recording`",
     )
     add_store_option(parser, "record in")
+
+
+def add_limit_options(parser: argparse.ArgumentParser) -> None:
+    """Options that limit what the session may use."""
+    limits = parser.add_argument_group(
+        "limits", "The turn is stopped, with exit code 6, when the session has used in all:"
+    )
+    for flag, metavar, kind, text in (
+        ("cost", "AMOUNT", money, "this much money, as in 2.50 or 2.50EUR (default: USD)"),
+        ("tokens", "N", count, "so many tokens"),
+        ("time", "TIME", duration, "so much time, as in 90s, 10m or 2h"),
+        ("tool-calls", "N", count, "more tool calls than this"),
+        ("turns", "N", count, "more turns than this"),
+    ):
+        limits.add_argument(f"--max-{flag}", metavar=metavar, type=kind, help=text)
 
 
 def add_store_option(parser: argparse.ArgumentParser, what: str) -> None:
@@ -276,12 +296,8 @@ def with_values(words: Sequence[str]) -> list[str]:
 
 def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     """Options for the prompt, and for how the answer is printed."""
-    parser.add_argument(
-        "prompt",
-        metavar="PROMPT",
-        nargs="?",
-        help="the prompt, followed by any piped input; - reads standard input only",
-    )
+    text = "the prompt, followed by any piped input; - reads standard input only"
+    add_optional(parser.add_argument, "prompt", "PROMPT", text)
     prompt = parser.add_argument_group("prompt and output")
     prompt.add_argument(
         "-f", "--file", metavar="FILE", help="read the prompt from a file; - for standard input"
@@ -354,6 +370,26 @@ def seconds(text: str) -> float:
     if not value > 0:
         raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, not {text}")
     return value
+
+
+def duration(text: str) -> float:
+    """The type of an option that is a time with its unit, in seconds."""
+    from dragoman.session.limits.spending_limits import seconds_in
+
+    if (value := seconds_in(text)) is None:
+        raise argparse.ArgumentTypeError(f"expected a time such as 90s, 10m or 2h, not {text!r}")
+    return value
+
+
+def money(text: str) -> tuple[float, str]:
+    """The type of an option that is a sum of money: the amount and the currency."""
+    import re
+
+    found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+) ?([A-Z]{3})?", text)
+    if found is None or not float(found[1]):
+        sentence = f"expected an amount such as 2.50 or 2.50EUR, not {text!r}"
+        raise argparse.ArgumentTypeError(sentence)
+    return float(found[1]), found[2] or "USD"
 
 
 def count(text: str) -> int:

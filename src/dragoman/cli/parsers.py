@@ -70,6 +70,7 @@ COMMANDS = {
     "chat": "talk to an agent in this terminal",
     "sessions": "list, show, search, export, fork and delete recorded sessions",
     "review": "go through what a session changed, and tell the agent about it",
+    "usage": "add up what sessions have used: time, tokens, money",
     "watch": "follow a session, wherever it is running",
     "cancel": "stop a session's turn, wherever it is running",
     "serve": "serve the web page and all sessions over HTTP",
@@ -83,7 +84,7 @@ COMMANDS = {
 }
 """Each except `run` is a module in `commands` with `add_arguments(parser)` and `run(options)`."""
 
-_STORED = ("sessions", "review", "watch", "cancel", "serve", "policy", "store")
+_STORED = ("sessions", "review", "usage", "watch", "cancel", "serve", "policy", "store")
 """The commands that take `--store`; `run` and `chat` have it among the session options."""
 
 EPILOG = """\
@@ -108,6 +109,7 @@ exit codes:
     3  the agent made no progress in time
     4  the session cannot be continued
     5  every permission request was refused
+    6  a limit was reached (--max-cost and others)
     7  the turn ended early: the model refused, or reached a limit
     8  the agent requires you to sign in first
   130  cancelled
@@ -194,6 +196,7 @@ def _run_parser() -> argparse.ArgumentParser:
     )
     options.add_prompt_options(parser)
     options.add_agent_options(parser)
+    options.add_limit_options(parser)
     options.add_session_options(parser)
     options.add_debug_option(parser)
     parser.add_argument("--version", action="version", version=f"dragoman {__version__}")

@@ -58,13 +58,13 @@ from dragoman.host.terminals.provider import TerminalsProvider
 from dragoman.host.workspace.files import FilesProvider
 from dragoman.rpc import Pace, Tap
 from dragoman.session.bounds import ID, LIMITS, weigh_struct
+from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, agent_name, is_remote, side_of
 from dragoman.transport.transport import Transport
 
 if TYPE_CHECKING:
     from dragoman.host.fence.fence import Fence
-
 
 logger = logging.getLogger("dragoman.client")
 
@@ -165,6 +165,7 @@ class Client:
         questions: Attendance | None = None,
         fence: Fence | None = None,
         model_providers: Mapping[str, ModelProvider | None] | None = None,
+        limits: Sequence[SpendingLimit] = (),
     ) -> Client:
         """A client for `agent`: a known agent by name, an address, a command, or a transport.
 
@@ -175,7 +176,8 @@ class Client:
         program first reads `session.pending` or calls `session.events()`. `tap` sees every frame,
         `listen` every event. `protocol` is the newest version of ACP to speak, 1 or 2. `proxies`
         are between us and the agent, the nearest to us first. `fence` is built around the agent and
-        the terminals that we serve. `model_providers` are set each time the agent starts.
+        the terminals that we serve. `model_providers` are set each time the agent starts. `limits`
+        hold for each session.
 
         Raises UnknownAgent for an unknown name, ValueError for a proxy at an address other than a
         WebSocket's, and TypeError for anything else that is not an agent, or for a provider that
@@ -187,7 +189,7 @@ class Client:
             _called(_found(agent), known_as),
             name=known_as,
             capabilities=capabilities or HostCapabilities(),
-            terms=Terms(policy or Policy(), providers, quirks, listen),
+            terms=Terms(policy or Policy(), providers, quirks, listen, limits),
             timeouts=timeouts or Timeouts(),
             tap=tap,
             protocol=protocol,

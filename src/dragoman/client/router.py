@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
 
 from dragoman.agents.sign_ins import AuthStatus
 from dragoman.client.connection_questions import OutsideQuestions
 from dragoman.client.dialects.dialect import Place, PulledSteers
 from dragoman.client.mcp import InProcessServer, McpHandler
-from dragoman.client.sessions.early_updates import EARLY_LIMITS, EarlyLimits, EarlyUpdates
 from dragoman.client.sessions.subagent_routing import Subagents, concerns_tree, placed
 from dragoman.errors import InvalidParams, ResourceNotFound
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions.questions import NO_SUBJECT, PermissionAnswer, Subject
 from dragoman.host.requester import asked_by
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalSnapshot
-from dragoman.session.bounds import LIMITS, weigh_struct
+from dragoman.session.bounds import LIMITS, MIB, weigh_struct
 from dragoman.session.events import Event, SubagentEvent, SubagentUpdated, ToolCallUpdated
 from dragoman.session.facts import PermissionOption
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from dragoman.client.sessions.session import Session
     from dragoman.host.gate import Gate
     from dragoman.session.state import SessionState
+
 
 logger = logging.getLogger("dragoman.client")
 
@@ -46,6 +49,74 @@ def _unnoted(status: AuthStatus) -> None:
 
 async def _drained() -> None:
     """Nothing is on its way."""
+
+
+# Updates of sessions that are not known yet, kept until they are, within limits.
+
+
+_LEAST_BYTES = 256  # what holding an event costs, however small it came in
+
+Batch: TypeAlias = tuple[list[Event], int]
+"""Events, and the bytes they came in."""
+
+
+class EarlyLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes of updates that wait."""
+
+    opening: int = 64 * MIB
+    """While a session is being opened: its history may come before the reply that names it."""
+    otherwise: int = MIB
+    """For a subagent that is announced after it has begun to speak."""
+
+
+EARLY_LIMITS = EarlyLimits()
+
+
+class EarlyUpdates:
+    """Those of one connection; the oldest go when there are too many, which is said once."""
+
+    def __init__(self, limits: EarlyLimits) -> None:
+        self._limits = limits
+        self._held: deque[tuple[str, list[Event], int]] = deque()
+        self._bytes = 0
+        self._has_told = False
+
+    def hold(self, session_id: str, events: list[Event], size: int, *, opening: bool) -> None:
+        self._held.append((session_id, events, size))
+        self._bytes += _weight(session_id, events, size)
+        self._trim(self._limits.opening if opening else self._limits.otherwise)
+
+    def take(self, session_id: str) -> list[Batch]:
+        """What came for this session, in order."""
+        if not self._held:
+            return []
+        mine = [(events, size) for held, events, size in self._held if held == session_id]
+        if mine:
+            self._held = deque(each for each in self._held if each[0] != session_id)
+            self._bytes = sum(_weight(*each) for each in self._held)
+        return mine
+
+    def opened(self) -> None:
+        """No session is being opened any longer: what is left can only be of subagents."""
+        while self._held and self._bytes > self._limits.otherwise:
+            self._drop_oldest()
+
+    def _trim(self, most: int) -> None:
+        while self._bytes > most:
+            self._drop_oldest()
+            if not self._has_told:
+                self._has_told = True
+                logger.warning(
+                    "updates were dropped: the agent sends too many for sessions that it has not "
+                    "opened or announced"
+                )
+
+    def _drop_oldest(self) -> None:
+        self._bytes -= _weight(*self._held.popleft())
+
+
+def _weight(session_id: str, events: list[Event], size: int) -> int:
+    return len(session_id) + max(size, _LEAST_BYTES * len(events))
 
 
 class Router:

@@ -56,8 +56,15 @@ from dragoman.host.terminals.provider import (
 from dragoman.host.terminals.pty import LocalTerminals
 from dragoman.host.workspace.changes import Change
 from dragoman.host.workspace.files import Changed, FilesProvider, Found, LocalFiles
-from dragoman.host.workspace.jail import Resolved, at, check_roots, real_file, real_path, real_roots
-from dragoman.host.workspace.path_refusal import refusal
+from dragoman.host.workspace.jail import (
+    Resolved,
+    at,
+    check_roots,
+    real_file,
+    real_path,
+    real_roots,
+    refusal,
+)
 from dragoman.host.workspace.reach import Reach, being_written, named
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
@@ -101,37 +108,27 @@ class Providers(msgspec.Struct, frozen=True, kw_only=True):
     elicitation: ElicitationProvider | None = None
 
 
-class Gate:
+class Gate(msgspec.Struct, eq=False, kw_only=True):
     """Files and terminals for one session; `offered` names the methods that are on."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        *,
-        agent: str,
-        consent: Consent,
-        providers: Providers,
-        offered: frozenset[str],
-        missing_file: Literal["error", "empty"],
-        state: SessionState,
-        record: Callable[[e.Event], None],
-    ) -> None:
-        self.workspace = workspace
-        self.consent = consent
-        self._agent = agent
-        self._providers = providers
-        self.offered = offered
-        self._missing_file = missing_file
-        self._state = state
-        self._record = record
-        self._lane = Lane()
-        self._early: dict[str, list[e.Event]] = {}
-        """What terminals do whose start is not on record yet."""
-        self._starting = 0
-        self.on_close: Callable[[], None] | None = None
-        """Called when everything of the session is to end."""
-        if not offered.isdisjoint(("fs/read_text_file", "fs/write_text_file")):
-            consent.look = self._current
+    workspace: Workspace
+    agent: str
+    consent: Consent
+    providers: Providers
+    offered: frozenset[str]
+    missing_file: Literal["error", "empty"]
+    state: SessionState
+    record: Callable[[e.Event], None]
+    on_close: Callable[[], None] | None = None
+    """Called when everything of the session is to end."""
+    _lane: Lane = msgspec.field(default_factory=Lane)
+    _early: dict[str, list[e.Event]] = msgspec.field(default_factory=dict[str, list[e.Event]])
+    """What terminals do whose start is not on record yet."""
+    _starting: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.offered.isdisjoint(("fs/read_text_file", "fs/write_text_file")):
+            self.consent.look = self._current
 
     # ── files ─────────────────────────────────────────────────────────────────────────────────
 
@@ -154,11 +151,11 @@ class Gate:
         try:
             async with reading:
                 with self._blaming("files"):
-                    return await self._providers.files.read_text_file(
+                    return await self.providers.files.read_text_file(
                         workspace, real, line=line, limit=limit
                     )
         except ResourceNotFound:
-            if self._missing_file == "empty":
+            if self.missing_file == "empty":
                 return ""
             raise
 
@@ -179,7 +176,7 @@ class Gate:
                 return await self._write(real, content, found if was_asked else None, as_judged)
             except Changed as change:
                 text = f"{real} {change}: it is judged again"
-                self._record(e.Notice(text, "warning", source="client"))
+                self.record(e.Notice(text, "warning", source="client"))
         raise refusal(InternalError, real, "it changed each time a person was asked")
 
     async def _permit_write(self, path: str, seen: Sighting, content: str, found: Found) -> bool:
@@ -214,9 +211,9 @@ class Gate:
 
         def written(before: str | None, created: bool) -> None:
             # Plain text in what is recorded: a subclass of str cannot be stored.
-            self._record(e.FileWritten(str(path), content, before, created, subagent=asker))
+            self.record(e.FileWritten(str(path), content, before, created, subagent=asker))
 
-        files, turn = self._providers.files, self.consent.turn
+        files, turn = self.providers.files, self.consent.turn
         if isinstance(files, LocalFiles):
             files.changes(self.workspace).turn = None if turn is None else turn.id
             with self._blaming("files"):
@@ -243,7 +240,7 @@ class Gate:
 
     async def _found(self, path: str) -> Found:
         """The file as it is before a write."""
-        files = self._providers.files
+        files = self.providers.files
         try:
             with self._blaming("files"):
                 return Found(await files.read_text_file(self.workspace, path))
@@ -258,7 +255,7 @@ class Gate:
         return Reach((*self._real_roots, os.path.expanduser("~")))
 
     def _file_access(self, operation: Literal["read", "write"], path: str | Sighting) -> Access:
-        return file_access(operation, path, agent=self._agent, roots=self._real_roots)
+        return file_access(operation, path, agent=self.agent, roots=self._real_roots)
 
     @property
     def _real_roots(self) -> tuple[str, ...]:
@@ -285,9 +282,9 @@ class Gate:
             self.workspace, turn=turn_id, paths=paths, force=force
         )
         for change in undone:
-            self._record(e.FileReverted(str(change.path), turn_id))
+            self.record(e.FileReverted(str(change.path), turn_id))
             how = "was restored" if change.existed else "was deleted, because it was new"
-            self._record(e.Notice(f"{change.path} {how}", source="client"))
+            self.record(e.Notice(f"{change.path} {how}", source="client"))
         return undone
 
     def recall(self, earlier: Sequence[Change]) -> None:
@@ -300,14 +297,14 @@ class Gate:
 
     def forget(self) -> None:
         """Let go of what the writes replaced: nobody is going to look at them here."""
-        if isinstance(self._providers.files, LocalFiles):
-            self._providers.files.forget(self.workspace.session_id)
+        if isinstance(self.providers.files, LocalFiles):
+            self.providers.files.forget(self.workspace.session_id)
 
     @property
     def _local_files(self) -> LocalFiles:
-        if not isinstance(self._providers.files, LocalFiles):
+        if not isinstance(self.providers.files, LocalFiles):
             raise Unsupported("listing changes with this files provider")
-        return self._providers.files
+        return self.providers.files
 
     # ── terminals ─────────────────────────────────────────────────────────────────────────────
 
@@ -316,7 +313,7 @@ class Gate:
         argv = [command.command, *command.args]
         if is_too_long((tuple(argv),)):
             refused = Decision("deny", TOO_LONG, by="host")
-            self._record(e.AccessDecided("execute", refused, subagent=asking_subagent()))
+            self.record(e.AccessDecided("execute", refused, subagent=asking_subagent()))
             raise InvalidParams(TOO_LONG)
         self._require("terminal/create", operation="execute", argv=argv)
         check_roots(self.workspace)
@@ -326,7 +323,7 @@ class Gate:
         access = terminal_access(
             command.command,
             command.args,
-            agent=self._agent,
+            agent=self.agent,
             cwd=named(asked, cwd, met),
             roots=self._real_roots,
             env=bool(command.env),
@@ -338,16 +335,16 @@ class Gate:
         await self.consent.permit(access, title, lambda grants: grants.take_command(shown))
         command = msgspec.structs.replace(command, cwd=cwd)
         with self._blaming("terminals"), self._starting_one(title):
-            terminal_id = await self._providers.terminals.create(workspace, command, self)
+            terminal_id = await self.providers.terminals.create(workspace, command, self)
             argv = [command.command, *command.args]
-            self._record(e.TerminalStarted(terminal_id, argv, str(cwd), subagent=asker))
+            self.record(e.TerminalStarted(terminal_id, argv, str(cwd), subagent=asker))
             for event in self._early.pop(terminal_id, []):
-                self._record(event)
+                self.record(event)
         return terminal_id
 
     def _folder_of(self, subagent_id: str | None) -> str:
         """Where commands run unless they say otherwise; what is outside is judged as such."""
-        path = [] if subagent_id is None else self._state.subagent_path(subagent_id)
+        path = [] if subagent_id is None else self.state.subagent_path(subagent_id)
         folders = [each.cwd for each in path if each.cwd]
         return folders[-1] if folders else self.workspace.cwd
 
@@ -359,7 +356,7 @@ class Gate:
         except asyncio.CancelledError:
             # It is ended then, but nobody knows how far it came.
             what = f"a command was cancelled while it started, and may have run: {title}"
-            self._record(e.Notice(what, "warning", source="client"))
+            self.record(e.Notice(what, "warning", source="client"))
             raise
         finally:
             self._starting -= 1
@@ -369,25 +366,25 @@ class Gate:
     async def terminal_output(self, terminal_id: str) -> TerminalSnapshot:
         self._require("terminal/create")
         with self._blaming("terminals"):
-            return await self._providers.terminals.output(self.workspace, terminal_id)
+            return await self.providers.terminals.output(self.workspace, terminal_id)
 
     async def wait_for_terminal_exit(self, terminal_id: str) -> TerminalExit:
         self._require("terminal/create")
         with self._blaming("terminals"):
-            return await self._providers.terminals.wait_for_exit(self.workspace, terminal_id)
+            return await self.providers.terminals.wait_for_exit(self.workspace, terminal_id)
 
     async def kill_terminal(self, terminal_id: str) -> None:
         self._require("terminal/create")
         with self._blaming("terminals"):
-            await self._providers.terminals.kill(self.workspace, terminal_id)
+            await self.providers.terminals.kill(self.workspace, terminal_id)
 
     async def release_terminal(self, terminal_id: str) -> None:
         self._require("terminal/create")
         with self._blaming("terminals"):
-            await self._providers.terminals.release(self.workspace, terminal_id)
-        terminal = self._state.terminals.get(terminal_id)
+            await self.providers.terminals.release(self.workspace, terminal_id)
+        terminal = self.state.terminals.get(terminal_id)
         if terminal is not None and not terminal.released:
-            self._record(e.TerminalReleased(terminal_id))
+            self.record(e.TerminalReleased(terminal_id))
 
     def on_output(self, terminal_id: str, text: str) -> None:
         self._terminal_event(terminal_id, e.TerminalOutput(terminal_id, text))
@@ -398,18 +395,18 @@ class Gate:
 
     def _terminal_event(self, terminal_id: str, event: e.Event) -> None:
         """A fast command prints before we have its id from `create`: it started anyway."""
-        if terminal_id in self._state.terminals or not self._starting:
-            self._record(event)
+        if terminal_id in self.state.terminals or not self._starting:
+            self.record(event)
         else:
             self._early.setdefault(terminal_id, []).append(event)
 
     # ── what programs in a fence reach by themselves ──────────────────────────────────────────
 
     def about_host(self, host: str) -> Explanation:
-        return self.consent.explain(Access(operation="fetch", agent=self._agent, hosts=(host,)))
+        return self.consent.explain(Access(operation="fetch", agent=self.agent, hosts=(host,)))
 
     def note(self, event: e.Event) -> None:
-        self._record(event)
+        self.record(event)
 
     # ── and the rest ──────────────────────────────────────────────────────────────────────────
 
@@ -433,7 +430,7 @@ class Gate:
         if operation is not None:
             decision = Decision("deny", reason, by="offer")
             asker = asking_subagent()
-            self._record(e.AccessDecided(operation, decision, list(paths), argv, subagent=asker))
+            self.record(e.AccessDecided(operation, decision, list(paths), argv, subagent=asker))
         raise MethodNotFound(reason)
 
     @contextmanager
@@ -446,13 +443,13 @@ class Gate:
             raise
         except Exception as error:
             logger.exception("the %s provider failed", provider)
-            self._record(e.Notice(blame(provider, error), "error", source="client"))
+            self.record(e.Notice(blame(provider, error), "error", source="client"))
             raise InternalError(f"the {provider} provider failed") from error
 
     async def close(self) -> None:
         """Everything of this session that still runs ends here."""
         self.consent.close("the session ended")
-        await self._providers.terminals.release_all(self.workspace)
+        await self.providers.terminals.release_all(self.workspace)
         if self.on_close is not None:
             self.on_close()
 

@@ -60,7 +60,7 @@ from dragoman.hub.stored.event_readers import News, Tail, watch_all, watch_sessi
 from dragoman.hub.stored.stored_sessions import Past, StoredStates, whole_thread
 from dragoman.process import descriptors
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
-from dragoman.session.output_quota import OutputLimits
+from dragoman.session.limits.output_quota import OutputLimits
 from dragoman.session.state import AnyEntry, SessionState
 from dragoman.store.base import Store, events_of_types
 from dragoman.store.records import HostRecord, Lease, SessionChange, SessionRecord, StoredEvent

@@ -35,12 +35,12 @@ from dragoman.hub.cluster.host_directory import HostDirectory
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running.agent_pool import AgentPool, PooledAgent
 from dragoman.hub.running.event_recorder import EventRecorder
-from dragoman.hub.running.folder_history import read_history
-from dragoman.hub.running.restores import Restores
+from dragoman.hub.running.restores import Restores, read_history
 from dragoman.hub.running.running_session import RunningSession
+from dragoman.hub.stored.spent import count_stored
 from dragoman.hub.stored.stored_sessions import state_to_go_on, status_of
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
-from dragoman.session.output_quota import OutputLimits, OutputQuota
+from dragoman.session.limits.output_quota import OutputLimits, OutputQuota
 from dragoman.session.reduce import reduce
 from dragoman.session.state import ENDED, FORKED, SessionState, loose_ends
 from dragoman.store.base import LEASE_SECONDS, Store
@@ -395,6 +395,9 @@ class Opener:
         )
         try:
             place = self._place(running, record, recording, history)
+            if running.client.openings.terms.limits and history is not None:
+                place.meter = running.client.openings.new_meter()
+                await count_stored(self._store, record, place.meter)
             session = await begin(running.client, place)
         except BaseException as error:
             await _to_its_end(self._undo_opening(recording, running, error))

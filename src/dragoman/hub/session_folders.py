@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
@@ -26,18 +26,18 @@ from dragoman.host.workspace.changes import MAX_CHANGES, Change
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.opener import Opener
 from dragoman.hub.running.event_recorder import EventRecorder
-from dragoman.hub.running.folder_history import FolderHistory, read_history
-from dragoman.hub.running.restores import revert_stored
+from dragoman.hub.running.restores import FolderHistory, read_history, revert_stored
 from dragoman.hub.running.running_session import RunningSession, refused
 from dragoman.hub.running.written_files import told_changes
-from dragoman.hub.stored.conversation_summary import said_before
 from dragoman.hub.stored.stored_sessions import status_of
 from dragoman.session import events as e
 from dragoman.session.facts import Author, RootSnapshot
+from dragoman.session.state import AgentEntry, AnyEntry, UserEntry
 from dragoman.store.records import SessionChange, SessionRecord
 
 if TYPE_CHECKING:
     from dragoman.hub.hub import Hub
+
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -45,11 +45,11 @@ _PEEK_SECONDS = 2.0
 """How long a look at a folder that an agent works in is good for."""
 
 
-class Rewound(msgspec.Struct, frozen=True, kw_only=True):
+class Rewound(msgspec.Struct, kw_only=True, rename="camel"):
     """The session to continue with: the same, or another one that was reset. `prompt` is what the
     turn was asked."""
 
-    session_id: str
+    session: str
     continuity: Literal["same", "reset"]
     paths: list[str]
     kept: list[str]
@@ -215,11 +215,7 @@ class Folders:
         Raises UnknownSession, SessionElsewhere, SessionBusy, and CommandRefused: `unknown_turn`,
         `conflict` as for a revert, `unsupported` without snapshots.
         """
-        record = await self._hub.record(session_id)
-        if not self._hub.hosts.has(record):
-            raise SessionElsewhere(record.id, await self._hub.hosts.name_of(record.home))
-        if (live := self._hub.live.get(session_id)) is not None and live.session.busy:
-            raise SessionBusy(session_id)
+        record = await self._idle_here(session_id)
         async with aclosing(self._hub.thread(session_id)) as thread:
             before = await said_before(thread, turn_id)
         if not before.is_found:
@@ -233,13 +229,23 @@ class Folders:
         if conversation:
             following = await self._begin_again(record, before.summary if summary else "")
         return Rewound(
-            session_id=following,
+            session=following,
             continuity="reset" if conversation else "same",
             paths=reply.get("paths", []),
             kept=reply.get("kept", []),
             restore_id=reply.get("restore"),
             prompt=before.prompt,
         )
+
+    async def _idle_here(self, session_id: str) -> SessionRecord:
+        """The record of a session that belongs here and has no turn. Raises SessionElsewhere,
+        SessionBusy."""
+        record = await self._hub.record(session_id)
+        if not self._hub.hosts.has(record):
+            raise SessionElsewhere(record.id, await self._hub.hosts.name_of(record.home))
+        if (live := self._hub.live.get(session_id)) is not None and live.session.busy:
+            raise SessionBusy(session_id)
+        return record
 
     async def _begin_again(self, record: SessionRecord, summary: str) -> str:
         """A session in the same folders, and says that it was reset."""
@@ -298,3 +304,64 @@ def _joined(found: FolderChanges, known: FolderChanges) -> FolderChanges:
     found.files += [file for file in known.files if is_missing(file)]
     found.complete = found.complete and known.complete
     return found
+
+
+# ── a conversation in brief ─────────────────────────────────────────────────────────────────────
+
+# What was said in a session before some turn, in brief. Pure text: no agent is asked.
+
+
+_SAID = 600
+"""Characters of a prompt, and of the end of an answer."""
+_MOST = 12_000
+_INTRODUCTION = (
+    "This conversation starts again at an earlier point. The files are as they were then. "
+    "This was said before, in brief; it is only for your information, so do nothing yet:\n\n"
+)
+
+
+class Before(msgspec.Struct):
+    """What came before a turn, and what the turn was asked; `is_found` if there is such a turn."""
+
+    is_found: bool = False
+    prompt: str = ""
+    exchanges: list[tuple[str, str]] = []
+    """What the person said, and the last that the agent answered."""
+
+    @property
+    def summary(self) -> str:
+        """The newest exchanges that have room; empty if there were none."""
+        parts: list[str] = []
+        room = _MOST
+        for said, answered in reversed(self.exchanges):
+            part = f"The user: {_first(said)}\nYou: {_last(answered) or '(no answer)'}\n"
+            room -= len(part)
+            if room < 0:
+                parts.append("(Earlier exchanges are left out.)\n")
+                break
+            parts.append(part)
+        return _INTRODUCTION + "\n".join(reversed(parts)) if parts else ""
+
+
+async def said_before(thread: AsyncIterable[AnyEntry], turn_id: str) -> Before:
+    found = Before()
+    async for entry in thread:
+        if entry.turn_id == turn_id:
+            if isinstance(entry, UserEntry):
+                found.is_found, found.prompt = True, entry.text
+                return found
+        elif isinstance(entry, UserEntry):
+            found.exchanges.append((entry.text, ""))
+        elif isinstance(entry, AgentEntry) and found.exchanges:
+            found.exchanges[-1] = (found.exchanges[-1][0], entry.text)
+    return found
+
+
+def _first(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= _SAID else f"{text[:_SAID]} …"
+
+
+def _last(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= _SAID else f"… {text[-_SAID:]}"

@@ -200,10 +200,16 @@ class Keeper:
         self.report(f"kept {keeper}")
         failure, report = os.pipe()
         fence = Inside() if is_fenced(order) else None
+        # Entered out here: one that is named by a descriptor of the host is out of reach inside,
+        # and also from the user namespace of a network.
+        problem = 0 if fence is None else _entered(order[3])
         try:
             if self._spaces:
                 self._join_network()
-            pid = os.fork() if fence is None else fence.fork(order, stdio, report, self._life)
+            if fence is None:
+                pid = os.fork()
+            else:
+                pid = fence.fork(order, stdio, problem, report, self._life)
         except OSError as error:
             self.report(f"failed {'fork' if fence is None else 'fence'} {error.errno}")
             return
@@ -328,11 +334,12 @@ class Inside:
     def descriptors(self) -> list[int]:
         return [self._status.fileno()] if self._status.fileno() >= 0 else []
 
-    def fork(self, order: Order, stdio: Sequence[int], report: int, life: socket) -> int:
-        """Fork process 1, which never returns. Raises OSError where it cannot be had."""
+    def fork(
+        self, order: Order, stdio: Sequence[int], problem: int, report: int, life: socket
+    ) -> int:
+        """Fork process 1, which never returns; `problem` is why the folder was not entered. Raises
+        OSError where it cannot be had."""
         user = os.geteuid(), os.getegid()
-        # Entered out here: one that is named by a descriptor of the host is out of reach inside.
-        problem = _entered(order[3])
         try:
             pid = first_process.fork()
         finally:

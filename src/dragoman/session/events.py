@@ -29,6 +29,7 @@ from dragoman.session.facts import (
     PlanStep,
     ProgramEnd,
     ProgramRun,
+    ReachedLimit,
     RootSnapshot,
     Spoken,
     SteerOutcome,
@@ -52,10 +53,7 @@ class Recorded(
     tag_field="type",
     gc=False,
 ):
-    """What every event carries in addition to its own fields.
-
-    Events hold no cycles, and so nothing for the garbage collector to look for.
-    """
+    """What every event carries besides its own fields. None has a cycle for the collector."""
 
     seq: int = 0
     at: float = 0.0
@@ -248,6 +246,12 @@ class Notice(Recorded, tag="notice"):
         return self.title if self.description is None else f"{self.title}: {self.description}"
 
 
+class LimitReached(Notice, kw_only=True, tag="limit_reached"):
+    """A limit is reached: which one, what was done about it, and how to continue."""
+
+    limit: ReachedLimit
+
+
 class CompactionUpdated(FromAgent, tag="compaction"):
     """The agent compacts its context. Fields left UNSET did not change, None clears."""
 
@@ -343,12 +347,7 @@ class UnknownUpdate(FromAgent, tag="unknown"):
 
 
 class PermissionRequested(
-    PermissionQuestion,
-    Kind,
-    kw_only=True,
-    tag_field="type",
-    tag="permission_requested",
-    gc=False,
+    PermissionQuestion, Kind, kw_only=True, tag_field="type", tag="permission_requested", gc=False
 ):
     """Someone must decide; answer by `request_id` with the id of one of the options.
 
@@ -573,6 +572,7 @@ Event: TypeAlias = (
     | InfoChanged
     | UsageChanged
     | Notice
+    | LimitReached
     | CompactionUpdated
     | CompactionSummary
     | SubagentUpdated

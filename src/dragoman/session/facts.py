@@ -242,7 +242,7 @@ class PermissionQuestion(msgspec.Struct, omit_defaults=True, rename="camel"):
 
     def as_kind(self, kind: type[Asking], **changes: Any) -> Asking:
         """The same question as a struct of another kind, with its own fields in `changes`."""
-        return kind(**_fields_of(self, PermissionQuestion) | changes)
+        return kind(**fields_of(self, PermissionQuestion) | changes)
 
 
 Form = TypeVar("Form", bound="ElicitationQuestion")
@@ -267,11 +267,12 @@ class ElicitationQuestion(msgspec.Struct, omit_defaults=True, rename="camel"):
 
     def as_kind(self, kind: type[Form], **changes: Any) -> Form:
         """The same question as a struct of another kind, with its own fields in `changes`."""
-        return kind(**_fields_of(self, ElicitationQuestion) | changes)
+        return kind(**fields_of(self, ElicitationQuestion) | changes)
 
 
-def _fields_of(question: msgspec.Struct, base: type[msgspec.Struct]) -> dict[str, Any]:
-    return {name: getattr(question, name) for name in base.__struct_fields__}
+def fields_of(found: object, base: type[msgspec.Struct]) -> dict[str, Any]:
+    """Its values for the fields that `base` has, to make another struct of them."""
+    return {name: getattr(found, name) for name in base.__struct_fields__}
 
 
 Decider: TypeAlias = Literal[
@@ -292,6 +293,29 @@ SteerOutcome: TypeAlias = Literal["delivered", "queued", "started", "refused", "
 SteerWay: TypeAlias = Literal["steering", "run", "pull", "prompt", "queue"]
 """How a steer went: by the request `_session/steering`, to the run that the agent named, in answer
 to the agent's own request, as a prompt in flight, or no further than our queue."""
+
+
+Measure: TypeAlias = Literal["cost", "tokens", "time", "tool_calls", "turns"]
+"""What a limit is about; time is in seconds."""
+LimitOutcome: TypeAlias = Literal["warned", "stopped", "not_sent", "late"]
+"""What was done about a limit: a warning was given, the turn was cancelled, the prompt was not
+sent, or nothing, since the turn was over when the agent reported what it used."""
+
+
+class ReachedLimit(Fact):
+    """How much may be used in each turn or in the session, how much was, and what was done."""
+
+    measure: Measure
+    per: Literal["turn", "session"]
+    most: float
+    value: float
+    outcome: LimitOutcome
+    turn_id: str
+    currency: str = ""
+
+    @property
+    def ends_turn(self) -> bool:
+        return self.outcome in ("stopped", "not_sent")
 
 
 class TurnTerms(Fact):

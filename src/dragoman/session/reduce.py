@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
@@ -371,7 +371,7 @@ def _notice(state: SessionState, event: e.Notice, limits: Limits) -> None:
 
 
 def _compaction(state: SessionState, event: e.CompactionUpdated, limits: Limits) -> None:
-    entry = _compacting(state, event, limits)
+    entry = _named(state, event, "compaction", event.compaction_id, CompactionEntry, limits)
     entry.status = event.status[:WORD]
     if event.summary is not UNSET:
         put_items(state, entry, "summary", event.summary or [], limits)
@@ -381,20 +381,24 @@ def _compaction(state: SessionState, event: e.CompactionUpdated, limits: Limits)
 
 
 def _compaction_summary(state: SessionState, event: e.CompactionSummary, limits: Limits) -> None:
-    entry = _compacting(state, event, limits)
+    entry = _named(state, event, "compaction", event.compaction_id, CompactionEntry, limits)
     add_item(state, entry, entry.summary, event.content, limits)
     forget(state, limits)
 
 
-def _compacting(
-    state: SessionState, event: e.CompactionUpdated | e.CompactionSummary, limits: Limits
-) -> CompactionEntry:
-    key = event.compaction_id[:ID]
-    return indexed(state, event, f"compaction:{key}", CompactionEntry, limits, id=key)
+_Named = TypeVar("_Named", CompactionEntry, PeerMessageEntry)
+
+
+def _named(
+    state: SessionState, event: e.Event, kind: str, name: str, entry: type[_Named], limits: Limits
+) -> _Named:
+    """The entry that the agent gave this name, made on first sight."""
+    key = name[:ID]
+    return indexed(state, event, f"{kind}:{key}", entry, limits, id=key)
 
 
 def _peer_message(state: SessionState, event: e.PeerMessageUpdated, limits: Limits) -> None:
-    entry = _peer(state, event, limits)
+    entry = _named(state, event, "peer", event.message_id, PeerMessageEntry, limits)
     for field in _PEER_FIELDS:
         if (value := getattr(event, field)) is not UNSET:
             put(state, entry, field, value, limits)
@@ -412,16 +416,9 @@ _PEER_FIELDS = (
 
 
 def _peer_message_chunk(state: SessionState, event: e.PeerMessageChunk, limits: Limits) -> None:
-    entry = _peer(state, event, limits)
+    entry = _named(state, event, "peer", event.message_id, PeerMessageEntry, limits)
     add_item(state, entry, entry.content, event.content, limits)
     forget(state, limits)
-
-
-def _peer(
-    state: SessionState, event: e.PeerMessageUpdated | e.PeerMessageChunk, limits: Limits
-) -> PeerMessageEntry:
-    key = event.message_id[:ID]
-    return indexed(state, event, f"peer:{key}", PeerMessageEntry, limits, id=key)
 
 
 def _activity(state: SessionState, event: e.ActivityChanged, limits: Limits) -> None:
@@ -551,6 +548,7 @@ _STEPS: dict[type[Any], Callable[[SessionState, Any, Limits], None]] = {
     e.InfoChanged: _info,
     e.UsageChanged: _usage,
     e.Notice: _notice,
+    e.LimitReached: _notice,
     e.CompactionUpdated: _compaction,
     e.CompactionSummary: _compaction_summary,
     e.SubagentUpdated: subagents.subagent_updated,

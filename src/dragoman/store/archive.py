@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import aclosing, suppress
+from typing import Any
 
 import msgspec
 
@@ -45,6 +46,14 @@ from dragoman.store.search_texts import Texts
 MAX_LINE = 64 * 1024 * 1024
 _PORTION_BYTES = 1024 * 1024
 _PORTION_EVENTS = 1_000
+_LEFT_BEHIND: dict[str, Any] = {
+    "archived": False,
+    "home": None,
+    "agent_session_id": None,
+    "system_prompt": None,
+    "parent": None,
+}
+"""What a record says of the place that it comes from, or may not choose here."""
 _HEADER = f'the header of a session, {{"dragoman": {VERSION}, "session": {{…}}}}'
 
 
@@ -113,15 +122,11 @@ async def import_session(
     record = msgspec.structs.replace(
         archive.record,
         id=session_id,
-        archived=False,
-        home=None,
-        agent_session_id=None,
-        system_prompt=None,
-        parent=None,
         updated_at=store.now(),
         cwd=cwd,
         additional_directories=[],
         imported=_origin(archive),
+        **_LEFT_BEHIND,
     )
     lease = await _begin(store, record, owner, lease_seconds)
     try:

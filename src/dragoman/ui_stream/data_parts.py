@@ -97,6 +97,7 @@ def notice(event: e.Notice) -> Data:
         severity=event.severity,
         description=event.description,
         source=event.source,
+        limit=msgspec.to_builtins(event.limit) if isinstance(event, e.LimitReached) else None,
     )
     return Data("data-acp-notice", data)
 

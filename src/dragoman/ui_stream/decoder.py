@@ -21,7 +21,7 @@ import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.errors import UnusableRequest
-from dragoman.host.permissions.always_rules import Option, choose_option
+from dragoman.host.permissions.always_rules import choose_option
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
 from dragoman.session.facts import PermissionOption, SystemPrompt
 from dragoman.ui_stream.chunks import Json
@@ -102,9 +102,8 @@ class Answer(msgspec.Struct, frozen=True):
         named = self._named(known)
         if named is not None and _agrees(known.get(named), self.approved):
             return named
-        plain = [Option(option.id, option.name, option.kind) for option in options]
-        allowed = choose_option(plain, "allow") if self.approved and named is None else None
-        return allowed or choose_option(plain, "deny")
+        allowed = choose_option(options, "allow") if self.approved and named is None else None
+        return allowed or choose_option(options, "deny")
 
     def _named(self, known: dict[str, str]) -> str | None:
         """A reason is prose unless it is exactly an option's id."""

@@ -180,6 +180,7 @@ class Encoder:
             e.InfoChanged: self._fact,
             e.UsageChanged: self._usage,
             e.Notice: self._notice,
+            e.LimitReached: self._notice,
             e.CompactionUpdated: self._compaction,
             e.CompactionSummary: self._compaction,
             e.SubagentUpdated: self._subagent,

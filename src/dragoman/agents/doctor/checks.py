@@ -19,8 +19,15 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from dragoman.agents.doctor.examined_agent import Patient, WatchedTransport
-from dragoman.agents.doctor.report import CheckOutcome, failed, passed, skipped, warned
+from dragoman.agents.doctor.examined_agent import (
+    CheckOutcome,
+    Patient,
+    WatchedTransport,
+    failed,
+    passed,
+    skipped,
+    warned,
+)
 from dragoman.errors import (
     AuthRequired,
     ConnectionLost,

@@ -13,8 +13,15 @@ from functools import partial
 from typing import TypeAlias
 
 from dragoman.agents.doctor import checks
-from dragoman.agents.doctor.examined_agent import Patient
-from dragoman.agents.doctor.report import CheckOutcome, Finding, Report, failed, passed, skipped
+from dragoman.agents.doctor.examined_agent import (
+    CheckOutcome,
+    Finding,
+    Patient,
+    Report,
+    failed,
+    passed,
+    skipped,
+)
 from dragoman.errors import DragomanError, MethodNotFound
 from dragoman.schema.model import Unknown
 from dragoman.transport.stdio import AgentCommand

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,6 +20,64 @@ from dragoman.schema import codec, v1
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 from dragoman.transport.target import RemoteAgent, way_to
 from dragoman.transport.transport import Transport
+
+# What the doctor found: a graded line for each check. Pure data.
+
+
+Grade: TypeAlias = Literal["pass", "warn", "fail", "skip"]
+
+
+class CheckOutcome(msgspec.Struct, frozen=True):
+    """How one check went, in a grade and a sentence."""
+
+    grade: Grade
+    text: str
+
+
+class Finding(CheckOutcome, frozen=True, kw_only=True):
+    """An outcome, with the check it is of and how long that took."""
+
+    check: str
+    seconds: float = 0.0
+
+
+class Report(msgspec.Struct, kw_only=True, rename="camel"):
+    """One examination of one agent."""
+
+    agent: str
+    command: str
+    agent_info: dict[str, Any] = {}
+    protocol_version: int = 0
+    capabilities: dict[str, Any] = {}
+    auth_methods: list[str] = []
+    wants_sign_in: bool = False
+    """Before there can be a session; what needs one was left out."""
+    findings: list[Finding] = []
+
+    @property
+    def result(self) -> Grade:
+        grades = {finding.grade for finding in self.findings}
+        return "fail" if "fail" in grades else "warn" if "warn" in grades else "pass"
+
+    def count(self, grade: Grade) -> int:
+        return sum(finding.grade == grade for finding in self.findings)
+
+
+def passed(text: str) -> CheckOutcome:
+    return CheckOutcome("pass", text)
+
+
+def warned(text: str) -> CheckOutcome:
+    return CheckOutcome("warn", text)
+
+
+def failed(text: str) -> CheckOutcome:
+    return CheckOutcome("fail", text)
+
+
+def skipped(text: str) -> CheckOutcome:
+    return CheckOutcome("skip", text)
+
 
 T = TypeVar("T")
 

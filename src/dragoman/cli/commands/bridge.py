@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dragoman.cli.options import (
     AGENT_HELP,
     add_address_options,
+    add_optional,
     add_proxy_option,
     add_server_folder_option,
     add_settings_option,
@@ -26,7 +27,7 @@ _MOST = 32
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("agent", metavar="AGENT", nargs="?", help=AGENT_HELP)
+    add_optional(which.add_argument, "agent", "AGENT", AGENT_HELP)
     which.add_argument(
         "--agent-command", metavar="'CMD ARGS'", help="run this command as the agent instead"
     )

@@ -10,25 +10,18 @@ from dragoman.cli.options import SESSION_HELP
 if TYPE_CHECKING:
     from dragoman.hub.cluster import commands as c
 
+_PARTS = {
+    "--tool-call": "stop only this tool call and continue the turn",
+    "--terminal": "stop the command in this terminal of the agent",
+    "--subagent": "stop only this subagent and those it started",
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help=SESSION_HELP)
     part = parser.add_mutually_exclusive_group()
-    part.add_argument(
-        "--tool-call",
-        metavar="ID",
-        help="stop only this tool call and continue the turn, if the agent supports that",
-    )
-    part.add_argument(
-        "--terminal",
-        metavar="ID",
-        help="stop the command in this terminal of the agent, if the agent supports that",
-    )
-    part.add_argument(
-        "--subagent",
-        metavar="ID",
-        help="stop only this subagent and those it started, if the agent supports that",
-    )
+    for name, effect in _PARTS.items():
+        part.add_argument(name, metavar="ID", help=f"{effect}, if the agent supports that")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ from dragoman.cli.exit_codes import Exit, UsageError, ended_with
 from dragoman.cli.render.console import WAITING, Console
 from dragoman.cli.render.event_text import Tally
 from dragoman.cli.render.terminal_view import TerminalView
-from dragoman.cli.run.agent_setup import client_for, configure
+from dragoman.cli.run.agent_setup import client_for, configure, typed_limits
 from dragoman.cli.run.follower import Follower, OwnTurn
 from dragoman.cli.run.frame_output import FrameTap
 from dragoman.cli.run.hub_access import Meant, hub_of, meant_by, open_live, runs_elsewhere
@@ -314,6 +314,11 @@ class Run:
                     "another process is running this session, and its agent knows already what it "
                     f"is offered: remove {option}, or wait until it has ended"
                 )
+        if limits := typed_limits(options):
+            raise UsageError(
+                "another process is running this session, with limits of its own: remove "
+                f"{limits[0].source}, or wait until it has ended"
+            )
         if options.proxy:
             lacking, option = "proxy", "--proxy"
         elif self._job.system_prompt not in (None, record.system_prompt):
@@ -365,6 +370,8 @@ class Run:
             if not by_us():
                 self._console.tell("the prompt was withdrawn before it was sent")
             return Exit.CANCELLED
+        if own.tally.limited:
+            return Exit.LIMIT
         if turn.cancel_requested:
             if not by_us():
                 self._console.tell("cancelled in another window")
@@ -375,7 +382,16 @@ class Run:
             raise sign_in_needed(client, self._job) from error
         if error is not None:
             raise error
+        self._tell_late(turn, follower)
         return ended_with(turn.stop_reason)
+
+    def _tell_late(self, turn: Turn, follower: Follower) -> None:
+        """Of a limit that was found to be reached after the last event of the turn."""
+        reached = turn.limit
+        if reached is None or reached.limit.outcome != "late":
+            return
+        if reached.text not in (entry.text for entry in follower.state.entries[-2:]):
+            self._console.tell(reached.text)
 
     def _cancelled(self, error: DragomanError | None) -> int:
         if error is not None and not isinstance(error, RequestCancelled):

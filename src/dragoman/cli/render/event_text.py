@@ -342,6 +342,8 @@ class Tally:
         """Something was refused only because no rule or flag allows it."""
         self.unoffered = False
         """A write was refused because writing is switched off."""
+        self.limited = False
+        """A limit stopped the turn, or kept its prompt from being sent."""
 
     def count(self, event: e.Event) -> None:
         if isinstance(event, e.PermissionSettled | e.AccessDecided) and (
@@ -350,6 +352,8 @@ class Tally:
             self._allowed += event.decision.effect == "allow"
             self._refused += event.decision.effect in ("deny", "cancelled")
             self.unruled |= event.decision.by == "default"
+        if isinstance(event, e.LimitReached):
+            self.limited |= event.limit.ends_turn
         if isinstance(event, e.AccessDecided) and event.operation == "write":
             self.unoffered |= event.decision.by == "offer"
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dragoman.cli.render import event_text
-from dragoman.cli.render.subagent_lines import SubagentLines
-from dragoman.cli.render.view import Writer
+from dragoman.cli.render.view import SubagentLines, Writer
 from dragoman.safe_text import Sanitiser, reveal, sanitise, single_line
 from dragoman.session import events as e
 from dragoman.session.content import Diff

@@ -25,7 +25,7 @@ from dragoman.cli.render.event_text import (
 from dragoman.cli.render.markdown import MarkdownStream
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BLUE, BOLD, CYAN, DIM, GREEN, ITALIC, RED, YELLOW, Style
-from dragoman.cli.render.subagent_lines import SubagentLines
+from dragoman.cli.render.view import SubagentLines
 from dragoman.cli.render.wrap import folded
 from dragoman.cli.streams import terminal_width
 from dragoman.safe_text import Sanitiser, reveal, sanitise, single_line

@@ -64,7 +64,8 @@ class OwnTurn:
 
     def see(self, event: e.Event, state: SessionState) -> bool:
         """Whether the event belongs to this turn; what happens between turns does, too."""
-        is_ours = not self.is_over and not self._is_of_others(event, state)
+        is_late = isinstance(event, e.LimitReached) and event.limit.turn_id == self.id
+        is_ours = is_late or (not self.is_over and not self._is_of_others(event, state))
         if is_ours:
             self.tally.count(event)
         match event:

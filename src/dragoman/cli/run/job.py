@@ -27,6 +27,7 @@ from dragoman.hub.opener import workspace_of
 from dragoman.hub.running.settings_launcher import run_in
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
 from dragoman.session.facts import SystemPrompt
+from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.store.records import SessionRecord
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent
@@ -57,6 +58,7 @@ class Job(msgspec.Struct, kw_only=True):
     record: FrameFile
     fence: FenceTerms = NO_FENCE
     snapshots: SnapshotLimits = SnapshotLimits()
+    limits: tuple[SpendingLimit, ...] = ()
     mentions: bool = True
     """Whether `@NAME` in the prompt means a file: not in code that is quoted there."""
 
@@ -121,6 +123,7 @@ def prepare(
         record=record or FrameFile(options.record),
         fence=agent_setup.fence_terms(options, choice),
         snapshots=choice.settings.snapshots,
+        limits=agent_setup.limits_of(options, choice),
     )
 
 

@@ -193,6 +193,8 @@ class TurnElsewhere:
         if ended is None:
             self._console.tell("the prompt was withdrawn before it was sent")
             return Exit.CANCELLED
+        if self._turn.tally.limited:
+            return Exit.LIMIT
         if ended.stop_reason == "cancelled":
             if not self._cancelled:
                 self._console.tell("cancelled in another window")

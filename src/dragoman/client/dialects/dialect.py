@@ -46,7 +46,8 @@ from dragoman.session.facts import (
     SystemPrompt,
     TokenUsage,
 )
-from dragoman.session.output_quota import OutputQuota
+from dragoman.session.limits.output_quota import OutputQuota
+from dragoman.session.limits.spending import Meter
 from dragoman.session.state import SessionState
 from dragoman.wire.fast_path import Usual
 
@@ -102,6 +103,8 @@ class Place(msgspec.Struct, kw_only=True):
     """Called with the events of each read, in order, before they become part of the state."""
     quota: OutputQuota | None = None
     """How much of what terminals print is an event; without one, all of it."""
+    meter: Meter | None = None
+    """What the session has used already, for its limits."""
     request_id: bytes | None = None
     """That of the call which opens it, while one does."""
     asked: list[Event] = []

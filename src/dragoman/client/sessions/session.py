@@ -250,24 +250,25 @@ class Session(FolderWork):
                 self.id, turn.content, turn.meta, lambda finished: self._finish(turn, finished)
             )
         except DragomanError as error:
-            self._fail(turn, self._client.explained(error))
+            self.fail(turn, self._client.explained(error))
         except Exception as error:
             # Whatever it is, a turn ends.
             logger.exception("a turn failed")
-            self._fail(turn, DragomanError(f"the turn failed: {error}"))
+            self.fail(turn, DragomanError(f"the turn failed: {error}"))
         finally:
             if self._prompting is not None and self._prompting[0] is turn:
                 self._prompting = None
 
     def _finish(self, turn: Turn, finished: Finished) -> None:
         if finished.error is not None:
-            self._fail(turn, self._client.explained(finished.error))
+            self.fail(turn, self._client.explained(finished.error))
         elif not turn.done:
             self.gate.consent.turn_ended("the turn ended")
             ended = e.TurnEnded(turn.id, finished.stop_reason, finished.usage, meta=finished.meta)
             self._end(turn, ended, None, in_order=True)
 
-    def _fail(self, turn: Turn, error: DragomanError) -> None:
+    def fail(self, turn: Turn, error: DragomanError) -> None:
+        """End a turn with this error, without waiting for the agent."""
         if not turn.done:
             self._failed_with = error
             self.gate.consent.cancel_all("the turn was interrupted")
@@ -301,7 +302,7 @@ class Session(FolderWork):
             waited = time.monotonic() - self.log.progress
             if waited >= seconds:
                 self._send_cancel()
-                self._fail(turn, NoProgress(self.id, seconds))
+                self.fail(turn, NoProgress(self.id, seconds))
                 return
             await turn.settled_within(seconds - waited)
 
@@ -464,7 +465,7 @@ class Session(FolderWork):
         if self.state.activity != "idle" or self.state.background:
             self.log.record(e.ActivityChanged("idle", []))
         if self._turn is not None:
-            self._fail(self._turn, error)
+            self.fail(self._turn, error)
         elif self._failed_with is not error and (was_at_work or self.loss_is_told):
             self.log.record(e.Notice(str(error), "error", source="client"))
         self._fail_queued(error)
@@ -489,7 +490,7 @@ class Session(FolderWork):
         self.begin_closing()
         self.gate.consent.cancel_all(reason)
         if self._turn is not None:
-            self._fail(self._turn, error or SessionGone(self.id))
+            self.fail(self._turn, error or SessionGone(self.id))
         try:
             await self.gate.close()
             await self.folders_read()
@@ -517,10 +518,10 @@ class Session(FolderWork):
             turn.cancel_requested = True  # it must not be sent
             if waits_again:
                 sentence = f"{error}; its prompt was not sent, and is queued again"
-                self._fail(turn, ConnectionClosed(sentence))
+                self.fail(turn, ConnectionClosed(sentence))
                 self._put_back(turn)
             else:
-                self._fail(turn, error)
+                self.fail(turn, error)
         await self.gate.close()
         await self.folders_read()
 

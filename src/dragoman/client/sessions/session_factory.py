@@ -21,6 +21,7 @@ from dragoman.client.config import HostCapabilities, traced
 from dragoman.client.dialects.dialect import Opened, Place
 from dragoman.client.mcp import InProcessServer, McpServer, StdioServer, supported
 from dragoman.client.router import Router
+from dragoman.client.sessions.limit_watch import watch_limits
 from dragoman.client.sessions.session import NOT_OPENED, Session
 from dragoman.client.sessions.session_log import SessionLog
 from dragoman.errors import (
@@ -38,6 +39,8 @@ from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session.bounds import ID, LIMITS, fitted
 from dragoman.session.facts import SystemPrompt
+from dragoman.session.limits.spending import Meter
+from dragoman.session.limits.spending_limits import SpendingLimit, limits_for
 
 if TYPE_CHECKING:
     from dragoman.client.client import Client
@@ -59,6 +62,7 @@ class Terms(msgspec.Struct):
     providers: Providers
     quirks: Quirks | None = None
     listen: Listener | None = None
+    limits: Sequence[SpendingLimit] = ()
 
 
 class Openings(msgspec.Struct, eq=False):
@@ -328,10 +332,20 @@ class Openings(msgspec.Struct, eq=False):
         )
         if (listen := self.terms.listen) is not None:
             log.listeners.append(lambda event: listen(session, event))
+        watch_limits(
+            session,
+            limits_for(self.terms.limits, self.client.name, place.cwd),
+            place.meter or self.new_meter(),
+        )
         self.router.add(session)
         if self.client.fence is not None:
             self.client.fence.network.rules.tell()
         return session
+
+    def new_meter(self) -> Meter:
+        """One that counts as this agent reports."""
+        quirks = self.terms.quirks or quirks_for(self.client.agent_info.name)
+        return Meter(sums_tokens=quirks.sums_tokens)
 
     def _gate(self, session_id: str, place: Place, log: SessionLog) -> Gate:
         workspace = found(Workspace(session_id, place.cwd, tuple(place.additional_directories)))
@@ -349,7 +363,7 @@ class Openings(msgspec.Struct, eq=False):
             limit=self.client.timeouts.question,
         )
         gate = Gate(
-            workspace,
+            workspace=workspace,
             agent=self.client.name,
             consent=consent,
             providers=self.terms.providers,
@@ -366,13 +380,16 @@ class Openings(msgspec.Struct, eq=False):
         fence = self.client.fence
         if fence is None or (inside := fence.gate) is None:
             return
-        from dragoman.host.fence.overseer import Overseer  # few sessions are fenced
+        from dragoman.host.fence.overseer import (
+            Overseer,  # few sessions are fenced
+            ProgramLog,
+        )
 
         overseer = Overseer(
-            gate.workspace,
+            workspace=gate.workspace,
             agent=self.client.name,
             policy=self.terms.policy,
-            record=log.record_work,
+            log=ProgramLog(log.record_work),
             consent=consent,
         )
         inside.attach(overseer)

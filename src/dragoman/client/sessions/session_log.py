@@ -18,7 +18,7 @@ from dragoman.client.sessions.config_options import with_own
 from dragoman.client.sessions.turn import Turn
 from dragoman.host.terminals.provider import is_terminal_id
 from dragoman.session import events as e
-from dragoman.session.output_quota import OutputQuota
+from dragoman.session.limits.output_quota import OutputQuota
 from dragoman.session.reduce import fold
 from dragoman.session.retelling import Retelling, Told
 from dragoman.session.state import SessionState
@@ -62,6 +62,8 @@ class SessionLog:
         """The reader of the running turn."""
         self.is_repeated: Callable[[e.UserMessage], bool] | None = None
         """Whether the agent only tells what was just said to it."""
+        self.watch: Callable[[list[e.Event]], None] | None = None
+        """Called with events after everyone else; it may record more."""
         self.replay: Literal["keep", "skip", "no"] = _told_again(replaying, history)
         self.progress = time.monotonic()
         """When the agent, or a command it runs, was last heard of."""
@@ -117,8 +119,12 @@ class SessionLog:
         for listen in self.listeners:
             for event in events:
                 self._call(listen, event)
-        if events[0].replay:  # history comes one by one
-            return
+        if not events[0].replay:  # history comes one by one
+            self._pass_on(events, size)
+        if self.watch is not None:
+            self._call(self.watch, events)
+
+    def _pass_on(self, events: list[e.Event], size: int) -> None:
         # The turn's last event goes to it by `finish`.
         if self.turn is not None:
             self.turn.push(events, size)

@@ -11,6 +11,7 @@ from dragoman.session.content import Content, Meta
 from dragoman.session.events import (
     ElicitationRequested,
     Event,
+    LimitReached,
     PermissionRequested,
     TurnEnded,
 )
@@ -78,6 +79,8 @@ class Turn:
         self.error: DragomanError | None = None
         self.cancel_requested = False
         self.sent = False
+        self.limit: LimitReached | None = None
+        """The limit that was reached last in this turn, if one was."""
         self.unread = False
         """Nobody reads the events: the turn is awaited, not iterated."""
         self.steer: PendingSteer | None = None

@@ -32,7 +32,6 @@ from dragoman.host.claims.raw_input import (
 )
 from dragoman.host.permissions.always_rules import is_question
 from dragoman.host.permissions.questions import NO_SUBJECT, Earlier, Subject
-from dragoman.host.permissions.wording import plain_options
 from dragoman.host.requester import asking_subagent
 from dragoman.host.rules.access import Access, Command, Operation, Sighting, normalise
 from dragoman.host.rules.globs import LONGEST_PATH, MOST_COMPONENTS, is_within
@@ -419,7 +418,7 @@ class ClaimReader:
 
         def as_asked(access: Access) -> Access:
             action = access.action or for_several
-            question = not is_understood or is_question(plain_options(options), names_action=action)
+            question = not is_understood or is_question(options, names_action=action)
             return msgspec.structs.replace(
                 access,
                 action=action,

@@ -1,5 +1,5 @@
 """The fence around an agent: what it may reach, with a reason for each path.
 
-`floor` says it as data that people can read, from `covered_paths` and `protected_paths`; `fence`
-builds one for the programs of a client and removes what is left of it afterwards.
+`floor` says it as data that people can read, from `covered_paths` and what is protected in the
+workspace; `fence` builds one for the programs of a client and removes what is left afterwards.
 """

@@ -1,26 +1,35 @@
-"""The fence of one client: built before its agent starts, around the agent and its terminals."""
+"""The fence of one client: built before its agent starts, around the agent and its terminals.
+
+Also its temporary folder, and which kind of fence the kernel of this system can hold.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from dragoman.errors import FenceError
+from dragoman.data_directory import data_directory, make_private
+from dragoman.errors import FenceError, StartError
+from dragoman.fence.listener import let_all_through
 from dragoman.fence.plan import FencePlan
 from dragoman.host.fence.covered_paths import listening_sockets, without_sockets
 from dragoman.host.fence.fence_terms import FenceMode, NetworkTerms
 from dragoman.host.fence.floor import FenceWay, Floor
-from dragoman.host.fence.kernel_support import support
 from dragoman.host.fence.network.fence_network import WITHOUT_NAMESPACES, FenceNetwork
-from dragoman.host.fence.overseer import Overseer
-from dragoman.host.fence.private_folder import PrivateFolder
+from dragoman.host.fence.overseer import Overseer, ProgramLog
 from dragoman.host.fence.tree_gate import TreeGate
 from dragoman.host.rules.policy import Policy
 from dragoman.host.workspace.roots import Workspace
+from dragoman.process.spawn import spawn
 from dragoman.session.events import Event
 
 
@@ -104,7 +113,8 @@ class Fence:
     def _overseer(self, record: Callable[[Event], None]) -> Overseer:
         """Who judges before there is a session."""
         workspace = Workspace("", self.roots[0], tuple(self.roots[1:]))
-        return Overseer(workspace, agent=self.agent, policy=self.policy, record=record)
+        log = ProgramLog(record)
+        return Overseer(workspace=workspace, agent=self.agent, policy=self.policy, log=log)
 
     def holds(self, folder: str) -> bool:
         """Whether a session may work in this folder."""
@@ -151,3 +161,139 @@ def sockets_of_others() -> list[str]:
         return listening_sockets(Path("/proc/net/unix").read_text(errors="surrogateescape"))
     except OSError:
         return []
+
+
+# ── the temporary folder ────────────────────────────────────────────────────────────────────────
+
+# The temporary folder of a fence: private, and gone with it.
+#
+# It is locked as long as its owner lives; what a killed owner left is removed by the next one
+# that makes such a folder.
+
+
+class PrivateFolder:
+    """Owns a new folder until `close`. Raises OSError."""
+
+    def __init__(self, parent: Path | None = None) -> None:
+        parent = make_private(data_directory() / "fences" if parent is None else parent)
+        _sweep(parent)
+        # A short name: programs make sockets in it, whose addresses are limited.
+        self.path = str(parent / os.urandom(4).hex())
+        os.mkdir(self.path, 0o700)
+        self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.mkdir(self.runtime, 0o700)
+
+    @property
+    def runtime(self) -> str:
+        """For the sockets that programs make for each other."""
+        return os.path.join(self.path, "run")
+
+    def close(self) -> None:
+        """Remove it, with all that is in it."""
+        if self._lock >= 0:
+            _remove(self.path)
+            lock, self._lock = self._lock, -1
+            os.close(lock)
+
+    def __del__(self) -> None:
+        if getattr(self, "_lock", -1) >= 0:
+            os.close(self._lock)
+
+
+def _sweep(parent: Path) -> None:
+    for name in os.listdir(parent):
+        path = os.path.join(parent, name)
+        with suppress(OSError):  # it is in use, or just being removed
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(path)
+            finally:
+                os.close(descriptor)
+
+
+def _remove(path: str) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    if os.path.lexists(path):
+        _make_removable(path)
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _make_removable(path: str) -> None:
+    """A folder may have been made that not even its owner can read; links are not followed."""
+    with suppress(OSError):
+        os.chmod(path, 0o700)
+    for folder, folders, _ in os.walk(path):
+        for name in folders:
+            inner = os.path.join(folder, name)
+            if not os.path.islink(inner):
+                with suppress(OSError):
+                    os.chmod(inner, 0o700)
+
+
+# ── what the kernel can do ──────────────────────────────────────────────────────────────────────
+
+# Which kind of fence this system can build, found out by building one around a program that ends.
+#
+# Asked once for each user, before the first fence: a start that needs one must not try in vain.
+
+
+_WAYS: tuple[FenceWay, ...] = ("namespaces", "landlock")
+
+
+class Support(NamedTuple):
+    """The best way there is, or None and why there is none."""
+
+    way: FenceWay | None
+    reason: str = ""
+    no_gate: str = ""
+    """Why the kernel cannot ask us about what programs inside do, if it cannot."""
+
+
+_found: dict[int, Support] = {}
+
+
+async def support(temporary: str) -> Support:
+    """`temporary` is a folder that the trial may use."""
+    if sys.platform != "linux":
+        return Support(None, "a fence needs Linux")
+    if (user := os.geteuid()) not in _found:
+        _found[user] = await _tried(temporary)
+    return _found[user]
+
+
+async def _tried(temporary: str) -> Support:
+    reasons: list[str] = []
+    for way in _WAYS:
+        place = os.fsencode(temporary)
+        no_gate = ""
+        try:
+            try:
+                await _build(FencePlan(way, temporary=place, gate="exec", listen=let_all_through))
+            except StartError as error:
+                no_gate = error.reason
+                await _build(FencePlan(way, temporary=place))
+        except StartError as error:
+            reasons.append(f"{way}: {error.reason}")
+        else:
+            return Support(way, "; ".join(reasons), no_gate)
+    return Support(None, "; ".join(reasons))
+
+
+async def _build(plan: FencePlan) -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    try:
+        process = await spawn(
+            ["/bin/sh", "-c", ":"],
+            env={},
+            cwd="/",
+            stdin=nothing,
+            stdout=nothing,
+            stderr=nothing,
+            fence=plan,
+        )
+        await process.wait()
+        await process.stop(exit_within=0, term_within=0)
+    finally:
+        os.close(nothing)

@@ -25,8 +25,7 @@ from dragoman.fence import seccomp
 from dragoman.fence.kernel_calls import open_exactly
 from dragoman.fence.listener import Call, Gone, Listener, Unreadable
 from dragoman.host.fence.floor import Floor
-from dragoman.host.fence.overseer import Overseer
-from dragoman.host.fence.program_log import MOST_PARENTS, ProgramStart
+from dragoman.host.fence.overseer import MOST_PARENTS, Overseer, ProgramStart
 from dragoman.host.rules.access import normalise
 from dragoman.process import descriptors
 from dragoman.process.child import ExitStatus
@@ -112,7 +111,7 @@ class TreeGate:
         self._overseers.append(overseer)
         early, self._early = self._early, []
         for event in early:
-            overseer.record(event)
+            overseer.log.record(event)
 
     def detach(self, overseer: Overseer) -> None:
         overseer.log.close()
@@ -122,7 +121,7 @@ class TreeGate:
     def _keep(self, event: Event) -> None:
         """What ran before there was a session belongs to the first one."""
         if len(self._overseers) > 1:
-            self._overseers[-1].record(event)
+            self._overseers[-1].log.record(event)
         elif len(self._early) < MOST_EARLY:
             self._early.append(event)
 

@@ -25,17 +25,10 @@ from dragoman.host.rules.line_steps import Steps, by_letters
 from dragoman.host.rules.policy import PolicyDecision
 from dragoman.host.rules.rule import YOUR_ANSWER, Effect, Rule, Scope, folder
 from dragoman.safe_text import reveal
+from dragoman.session.facts import PermissionOption
 from dragoman.session.permission_options import announces_more, is_plain_yes
 
 Answer: TypeAlias = Literal["allow", "deny"]
-
-
-class Option(msgspec.Struct, frozen=True):
-    """One of the answers an agent offers."""
-
-    id: str
-    name: str
-    kind: str
 
 
 class NoRule(msgspec.Struct, frozen=True):
@@ -51,7 +44,7 @@ _ALLOWING = ("allow_once", "allow_always")
 _REFUSING = ("reject_once", "reject_always")
 
 
-def is_question(options: Sequence[Option], *, names_action: bool) -> bool:
+def is_question(options: Sequence[PermissionOption], *, names_action: bool) -> bool:
     """Whether the options differ in more than yes and no, so that only a person can choose.
 
     Several ways to say yes once are one yes where the request names an action: one is the plain
@@ -65,7 +58,11 @@ def is_question(options: Sequence[Option], *, names_action: bool) -> bool:
 
 
 def choose_option(
-    options: Sequence[Option], effect: Effect, *, always: bool = False, names_action: bool = False
+    options: Sequence[PermissionOption],
+    effect: Effect,
+    *,
+    always: bool = False,
+    names_action: bool = False,
 ) -> str | None:
     """The id of the narrowest option that says this, None where no option does.
 
@@ -145,7 +142,7 @@ def describe_as(rule: Rule, subject: str) -> str:
     return reveal(" ".join(filter(None, words)))
 
 
-def _first(options: Sequence[Option], kinds: Sequence[str]) -> str | None:
+def _first(options: Sequence[PermissionOption], kinds: Sequence[str]) -> str | None:
     found = (option.id for kind in kinds for option in options if option.kind == kind)
     return next(found, None)
 

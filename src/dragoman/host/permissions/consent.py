@@ -20,31 +20,27 @@ from dragoman.host.claims.claim_reader import (
     diffs_in,
 )
 from dragoman.host.claims.habits import NO_HABITS, Habits
-from dragoman.host.forms.elicitation import ElicitationProvider
-from dragoman.host.forms.open_forms import Elicitations
+from dragoman.host.forms.elicitation import ElicitationProvider, Elicitations
 from dragoman.host.permissions.always_rules import Answer, NoRule, choose_option
 from dragoman.host.permissions.grants import Grants
-from dragoman.host.permissions.losses import Look, with_losses
 from dragoman.host.permissions.offers import Offers
 from dragoman.host.permissions.questions import (
-    NO_ROOM,
-    NO_SUBJECT,
-    PermissionAnswer,
-    PermissionRequest,
-    PermissionsProvider,
-    Questions,
-    Room,
-    Subject,
-)
-from dragoman.host.permissions.settlement import (
     ALLOWED,
     BY_A_NEW_RULE,
     BY_REFUSAL,
     CANCELLED,
     CHOSEN,
+    NO_ROOM,
+    NO_SUBJECT,
     NOBODY,
     REFUSED,
+    PermissionAnswer,
+    PermissionRequest,
+    PermissionsProvider,
+    Questions,
+    Room,
     Settlement,
+    Subject,
     asked,
     chosen_option,
     has_option,
@@ -52,19 +48,20 @@ from dragoman.host.permissions.settlement import (
 )
 from dragoman.host.permissions.wording import (
     OUR_OPTIONS,
+    Look,
     all_in_short,
     answered,
     blame,
     decided,
     decision_words,
     effect_of,
-    plain_options,
     refusal,
     requested,
     scope_of,
     shown_argv,
     shown_names,
     with_consequences,
+    with_losses,
 )
 from dragoman.host.requester import asking_subagent
 from dragoman.host.rules.access import TOO_LONG, Access, is_too_long
@@ -276,9 +273,7 @@ class Consent:
         )
         request = msgspec.structs.replace(asking.request, meta=subject.meta)
         if decision.effect != "ask":
-            option_id = choose_option(
-                plain_options(options), decision.effect, names_action=access.action
-            )
+            option_id = choose_option(options, decision.effect, names_action=access.action)
             if option_id is not None or decision.effect == "deny":
                 if decision.effect == "allow":
                     # Agents run it with variables of their own, which no rule covers.
@@ -562,12 +557,12 @@ def _bare(request: PermissionRequest) -> PermissionRequest:
 
 
 def _once(asking: _Asking) -> str | None:
-    options = plain_options(asking.request.options)
+    options = asking.request.options
     return choose_option(options, "allow", names_action=asking.access.action)
 
 
 def _refusing(request: PermissionRequest) -> str | None:
-    return choose_option(plain_options(request.options), "deny")
+    return choose_option(request.options, "deny")
 
 
 class _KnownFields(RuleFields, frozen=True, forbid_unknown_fields=True):

@@ -23,7 +23,7 @@ from dragoman.host.permissions.always_rules import (
     choose_option,
     folder_of,
 )
-from dragoman.host.permissions.wording import MOST_RULES, all_in_short, just_this, plain_options
+from dragoman.host.permissions.wording import MOST_RULES, all_in_short, just_this
 from dragoman.host.rules.access import Access
 from dragoman.host.rules.line_steps import Steps
 from dragoman.host.rules.policy import Policy, PolicyDecision, decide, on_disk
@@ -74,7 +74,7 @@ class Offers:
     def offer(self, options: Sequence[PermissionOption]) -> list[PermissionOffer]:
         """All that can be offered next to these options. The agent gets a one-time yes, since the
         rules decide the next time; where it takes no such answer, there is nothing to offer."""
-        once = choose_option(plain_options(options), "allow", names_action=self._access.action)
+        once = choose_option(options, "allow", names_action=self._access.action)
         if once is not None:
             taken = {option.id for option in options}
             found = ((each, rules) for each, rules in self._found() if each.id not in taken)

@@ -1,6 +1,6 @@
 """The wording of permissions: events of requests and decisions, and the refusal.
 
-Nothing is decided here, and nobody is asked.
+Also what a change would overwrite. Nothing is decided here, and nobody is asked.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import logging
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -16,7 +17,6 @@ from dragoman.errors import InternalError, InvalidParams, RemoteError
 from dragoman.host.permissions.always_rules import (
     Answer,
     NoRule,
-    Option,
     choose_option,
     describe,
     describe_as,
@@ -27,6 +27,7 @@ from dragoman.host.rules.policy import PolicyDecision
 from dragoman.host.rules.rule import Rule, RuleFields, Scope
 from dragoman.session import events as e
 from dragoman.session import facts
+from dragoman.session.content import Diff, ToolContent
 from dragoman.session.facts import PermissionOption
 from dragoman.session.permission_options import in_words, is_for_session
 
@@ -107,7 +108,7 @@ def with_consequences(
 
     What is `claimed` is answered to the agent, which may keep an answer for always by itself.
     """
-    once = choose_option(plain_options(options), "allow", names_action=names_action)
+    once = choose_option(options, "allow", names_action=names_action)
 
     @functools.cache
     def outcome(answer: Answer, scope: Scope) -> tuple[str, bool]:
@@ -182,10 +183,6 @@ def in_short(rule: Rule) -> str:
     return f"{words[:half]} … ({len(words) - 2 * half} characters more) … {words[-half:]}"
 
 
-def plain_options(options: Sequence[PermissionOption]) -> list[Option]:
-    return [Option(option.id, option.name, option.kind) for option in options]
-
-
 def shown_argv(access: Access) -> list[str] | None:
     """The words of the command; of several, a line each, so that none goes unseen."""
     if not access.commands:
@@ -216,3 +213,74 @@ def refusal(access: Access, reason: str) -> RemoteError:
         return InvalidParams(why, {"path": access.cwd, "reason": "outside the workspace"})
     why = "" if reason in _SAYS_NO_MORE else f" ({reason})"
     return InternalError(f"{subject}: refused{why}", {"reason": reason})
+
+
+# ── what a change would overwrite ───────────────────────────────────────────────────────────────
+
+# What a change would overwrite without showing it: an agent may call an existing file new.
+#
+# A question shows the existing text, or says that it cannot be shown. Knows nothing of rules and
+# answers.
+
+
+Look: TypeAlias = Callable[[str], Awaitable[tuple[str | None, str]]]
+"""The text of a file, None for one that is not there, and why one that is cannot be shown."""
+
+# An agent names as many files as it likes, and each is read, shown and recorded.
+MOST_FILES = 32
+MOST_CHARACTERS = 1 << 20
+
+
+async def with_losses(
+    content: Sequence[ToolContent], inside: Callable[[str], str | None], look: Look
+) -> tuple[ToolContent, ...]:
+    """The content, each file that is called new with what is there already.
+
+    `inside` gives the real path of a file that may be looked at.
+    """
+    losses = _Losses(inside, look)
+    return tuple([await losses.shown(item) if _is_called_new(item) else item for item in content])
+
+
+def _is_called_new(item: ToolContent) -> bool:
+    if not isinstance(item, Diff):
+        return False
+    return item.old_text is None if item.operation is None else item.operation == "add"
+
+
+class _Losses:
+    def __init__(self, inside: Callable[[str], str | None], look: Look) -> None:
+        self._inside = inside
+        self._look = look
+        self._files = MOST_FILES
+        self._characters = MOST_CHARACTERS
+
+    async def shown(self, item: ToolContent) -> ToolContent:
+        assert isinstance(item, Diff)
+        self._files -= 1
+        if self._files < 0:
+            return _replacing(item, "whatever is there: there are too many files to check")
+        path = self._inside(item.path)
+        if path is None:
+            return _replacing(item, "whatever is there: this place was not checked")
+        text, reason = await self._look(path)
+        if text is None:
+            return item if not reason else _replacing(item, f"what cannot be shown ({reason})")
+        return self._with_text(item, text)
+
+    def _with_text(self, item: Diff, text: str) -> Diff:
+        if item.operation is not None:
+            return _replacing(item, f"{_lines(text)} that are not shown") if text else item
+        self._characters -= len(text)
+        if self._characters < 0:
+            return _replacing(item, f"{_lines(text)}, too many to be shown here")
+        return msgspec.structs.replace(item, old_text=text)
+
+
+def _replacing(item: Diff, what: str) -> Diff:
+    return msgspec.structs.replace(item, replaces=what)
+
+
+def _lines(text: str) -> str:
+    count = text.count("\n") + (not text.endswith("\n"))
+    return "1 line" if count == 1 else f"{count} lines"

@@ -8,7 +8,7 @@ are kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import NotRequired, Protocol, TypedDict, Unpack
 
 import msgspec
 
@@ -69,37 +69,38 @@ class _NoOthers:
 AS_WRITTEN = _NoOthers()
 
 
+class Circumstances(TypedDict):
+    """When and for which session a decision is made, and what is known of other names. `look` says
+    what a path of a shell line is on the disk, None where that is unknown."""
+
+    now: float
+    session_id: str
+    project: str
+    names: NotRequired[OtherNames]
+    look: NotRequired[Look]
+
+
 def decide(
-    access: Access,
-    rules: Iterable[Rule] | RuleIndex,
-    *,
-    now: float,
-    session_id: str,
-    project: str,
-    names: OtherNames = AS_WRITTEN,
-    look: Look = by_letters,
+    access: Access, rules: Iterable[Rule] | RuleIndex, **at: Unpack[Circumstances]
 ) -> PolicyDecision:
     """The decision on this access. The order of the rules only settles which one is named."""
-    index = rules if isinstance(rules, RuleIndex) else RuleIndex(rules)
-    moment = Moment(now, session_id, project, index.above)
-    return _Judge(moment, names, look, brief=True).explain(access, index).decision
+    return _explained(access, rules, at, brief=True).decision
 
 
 def explain(
-    access: Access,
-    rules: Iterable[Rule] | RuleIndex,
-    *,
-    now: float,
-    session_id: str,
-    project: str,
-    names: OtherNames = AS_WRITTEN,
-    look: Look = by_letters,
+    access: Access, rules: Iterable[Rule] | RuleIndex, **at: Unpack[Circumstances]
 ) -> Explanation:
-    """The decision, with each rule and whether it matched; of several claims, the strictest. `look`
-    says what a path of a shell line is on the disk, None where that is unknown."""
+    """The decision, with each rule and whether it matched; of several claims, the strictest."""
+    return _explained(access, rules, at, brief=False)
+
+
+def _explained(
+    access: Access, rules: Iterable[Rule] | RuleIndex, at: Circumstances, *, brief: bool
+) -> Explanation:
     index = rules if isinstance(rules, RuleIndex) else RuleIndex(rules)
-    moment = Moment(now, session_id, project, index.above)
-    return _Judge(moment, names, look, brief=False).explain(access, index)
+    moment = Moment(at["now"], at["session_id"], at["project"], index.above)
+    names, look = at.get("names", AS_WRITTEN), at.get("look", by_letters)
+    return _Judge(moment, names, look, brief=brief).explain(access, index)
 
 
 class _Judge:

@@ -29,6 +29,7 @@ from dragoman.host.rules.access import (
 )
 from dragoman.host.rules.decision import (
     NO_RULE,
+    Circumstances,
     Considered,
     Explanation,
     PolicyDecision,
@@ -250,15 +251,8 @@ class Policy:
         return None if self._stored is None else remark(self._kept(), workspace.cwd)
 
     def decide(self, access: Access, workspace: Workspace) -> PolicyDecision:
-        decision = decide(
-            access,
-            self._indexed(access, workspace),
-            now=time.time(),
-            session_id=workspace.session_id,
-            project=workspace.cwd,
-            names=self._names,
-            look=on_disk(access),
-        )
+        index = self._indexed(access, workspace)
+        decision = decide(access, index, **self._circumstances(access, workspace))
         if decision.rule is not None and decision.rule.source in (YOUR_ANSWER, YOUR_RULE):
             self._note_use(decision.rule.id)
         return decision
@@ -308,15 +302,17 @@ class Policy:
 
     def explain(self, access: Access, workspace: Workspace) -> Explanation:
         """The decision, and every rule that was considered."""
-        return explain(
-            access,
-            self._indexed(access, workspace),
-            now=time.time(),
-            session_id=workspace.session_id,
-            project=workspace.cwd,
-            names=self._names,
-            look=on_disk(access),
-        )
+        index = self._indexed(access, workspace)
+        return explain(access, index, **self._circumstances(access, workspace))
+
+    def _circumstances(self, access: Access, workspace: Workspace) -> Circumstances:
+        return {
+            "now": time.time(),
+            "session_id": workspace.session_id,
+            "project": workspace.cwd,
+            "names": self._names,
+            "look": on_disk(access),
+        }
 
     def could_allow(self, operation: Operation, *, agent: str, person: bool) -> bool:
         """Whether any access of this kind could be allowed in any project."""

@@ -16,6 +16,7 @@ from dragoman.host.rules.protected import protection
 from dragoman.host.snapshots.git_output import FOLDER, Blob, TreeChange
 from dragoman.host.snapshots.line_history import (
     Compared,
+    FileComparison,
     Hunk,
     Label,
     Version,
@@ -40,26 +41,9 @@ Written = Callable[[str], Sequence[Change]]
 """What Dragoman wrote in a turn."""
 
 
-class ChangedFile(msgspec.Struct, kw_only=True, rename="camel"):
-    """A file before and after. Its texts and hunks are missing if it is binary or too large; the
-    modes are git's, `040000` for an empty folder."""
-
-    path: str
-    status: FileStatus
-    old_path: str | None = None
-    by: list[Author] = []
-    turns: list[str] = []
-    protected: str | None = None
-    old_mode: str | None = None
-    new_mode: str | None = None
-    binary: bool = False
-    added: int = 0
-    removed: int = 0
-    old_size: int = 0
-    new_size: int = 0
-    before: str | None = None
-    after: str | None = None
-    hunks: list[Hunk] = []
+class ChangedFile(FileComparison):
+    """A file of a session's folders before and after, and who changed it. Its texts and hunks are
+    missing if it is binary or too large; the modes are git's, `040000` for an empty folder."""
 
     @property
     def source(self) -> Author:
@@ -205,22 +189,11 @@ class _Reader:
         sizes: Mapping[str, int],
         work: int,
     ) -> Difference:
-        shadow = self._shadow
-        path = shown(shadow.path_of(change.path))
-        file = ChangedFile(
-            path=path,
-            status=change.status,
-            old_path=None if change.old_path is None else shown(shadow.path_of(change.old_path)),
-            protected=protection(path),
-            old_mode=None if change.before is None else change.before.mode,
-            new_mode=None if change.after is None else change.after.mode,
-            old_size=0 if change.before is None else sizes.get(change.before.id, 0),
-            new_size=0 if change.after is None else sizes.get(change.after.id, 0),
-        )
-        versions = self._versions(path, chain, contents)
+        file = self._file(change, sizes)
+        versions = self._versions(file.path, chain, contents)
         # A mode, or a file that is not text, changes without another version of it.
         labels = {version.label for version in versions[1:]} or {label for label, _ in chain[1:]}
-        difference = Difference(shadow, change, file)
+        difference = Difference(self._shadow, change, file)
         texts = [_text(version.content) for version in versions]
         before, after = texts[0], texts[-1]
         if before is None or after is None:
@@ -232,7 +205,7 @@ class _Reader:
                 if text is not None
             ]
             ids = (each.id if each else "" for each in (change.before, change.after))
-            difference.compared = compared(told, "\0".join((path, *ids)), work)
+            difference.compared = compared(told, "\0".join((file.path, *ids)), work)
             file.before, file.after = (
                 _shown_text(change.before, before),
                 _shown_text(change.after, after),
@@ -246,6 +219,21 @@ class _Reader:
                 return difference
         file.by, file.turns = authors(labels), turns(labels)
         return difference
+
+    def _file(self, change: TreeChange, sizes: Mapping[str, int]) -> ChangedFile:
+        """What is known of it without a look at its contents."""
+        path_of = self._shadow.path_of
+        path = shown(path_of(change.path))
+        return ChangedFile(
+            path=path,
+            status=change.status,
+            old_path=None if change.old_path is None else shown(path_of(change.old_path)),
+            protected=protection(path),
+            old_mode=None if change.before is None else change.before.mode,
+            new_mode=None if change.after is None else change.after.mode,
+            old_size=0 if change.before is None else sizes.get(change.before.id, 0),
+            new_size=0 if change.after is None else sizes.get(change.after.id, 0),
+        )
 
     def _versions(
         self,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from dragoman.host.workspace.diffs import Step, hunks, lines_of, marked_lines, replacements
-from dragoman.session.facts import Author
+from dragoman.session.facts import Author, FileStatus
 
 
 class Label(msgspec.Struct, frozen=True, order=True):
@@ -37,6 +37,27 @@ class Hunk(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     lines: list[str]
     by: list[Author] = []
     turns: list[str] = []
+
+
+class FileComparison(msgspec.Struct, kw_only=True, rename="camel"):
+    """What the library and the server both say of a changed file."""
+
+    path: str
+    status: FileStatus
+    old_path: str | None = None
+    by: list[Author] = []
+    turns: list[str] = []
+    protected: str | None = None
+    old_mode: str | None = None
+    new_mode: str | None = None
+    binary: bool = False
+    added: int = 0
+    removed: int = 0
+    old_size: int = 0
+    new_size: int = 0
+    before: str | None = None
+    after: str | None = None
+    hunks: list[Hunk] = []
 
 
 class Compared(msgspec.Struct):

@@ -33,9 +33,8 @@ from dragoman.host.snapshots.git_output import (
     tree_changes,
     tree_entries,
 )
-from dragoman.host.snapshots.git_program import Git, GitFailed
+from dragoman.host.snapshots.git_program import Git, GitFailed, surroundings, tracked_though_ignored
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
-from dragoman.host.snapshots.surroundings import surroundings, tracked_though_ignored
 from dragoman.session.facts import LeftOut, RootSnapshot
 
 Found = TypeVar("Found")

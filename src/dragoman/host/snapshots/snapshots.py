@@ -31,7 +31,7 @@ from dragoman.host.snapshots.undo_plan import Choices, UndoPlan
 from dragoman.host.workspace.changes import MAX_CHANGES, Change
 from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.events import FileReverted, Notice, WorkspaceSnapshot
-from dragoman.session.facts import FileSummary, RootSnapshot
+from dragoman.session.facts import FileSummary, RootSnapshot, fields_of
 
 logger = logging.getLogger("dragoman.host")
 
@@ -427,14 +427,7 @@ def _note(
 
 
 def _summary(file: ChangedFile) -> FileSummary:
-    return FileSummary(
-        path=file.path,
-        status=file.status,
-        old_path=file.old_path,
-        added=file.added,
-        removed=file.removed,
-        by=file.by,
-    )
+    return FileSummary(**fields_of(file, FileSummary))
 
 
 def _nothing(step: str) -> Sequence[Change]:

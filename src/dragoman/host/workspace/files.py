@@ -19,8 +19,7 @@ from dragoman.errors import InvalidParams, RemoteError
 from dragoman.host.serial_worker import Lane
 from dragoman.host.workspace.atomic import Existing, existing, read_up_to, replace
 from dragoman.host.workspace.changes import Change, Changes, revert
-from dragoman.host.workspace.jail import Jail, real_path, recognise
-from dragoman.host.workspace.path_refusal import refusal
+from dragoman.host.workspace.jail import Jail, real_path, recognise, refusal
 from dragoman.host.workspace.roots import Workspace
 
 MAX_BYTES = 10 << 20

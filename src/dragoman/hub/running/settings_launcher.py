@@ -80,6 +80,7 @@ class SettingsLauncher:
             tap=tap,
             fence=fence_of(self._terms(found), [cwd], found, target),
             model_providers=found.providers | self.model_providers.get(agent, {}),
+            limits=self.settings().limits,
         )
         if tap is not None:
             self.taps[client] = tap

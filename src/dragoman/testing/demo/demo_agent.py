@@ -37,8 +37,23 @@ MODES: Final = (
 )
 
 
-def _choice(value: str, name: str, description: str) -> v1.SessionConfigSelectOption:
-    return v1.SessionConfigSelectOption(value=value, name=name, description=description)
+_MODELS = {
+    "demo-swift": ("Demo Swift", "Says everything at once"),
+    "demo-steady": ("Demo Steady", "Speaks word by word"),
+    "demo-slow": ("Demo Slow", "Takes its time"),
+}
+_THOUGHTS = {
+    "off": ("Off", "Keeps its thoughts to itself"),
+    "short": ("Short", "One thought before it acts"),
+    "long": ("Long", "A thought for every step"),
+}
+
+
+def _choices(of: dict[str, tuple[str, str]]) -> v1.SessionConfigSelectOptions:
+    return [
+        v1.SessionConfigSelectOption(value=value, name=name, description=description)
+        for value, (name, description) in of.items()
+    ]
 
 
 OPTIONS: Final = (
@@ -48,22 +63,14 @@ OPTIONS: Final = (
         description="There is none; these differ in how fast they speak",
         category="model",
         current_value="demo-steady",
-        options=[
-            _choice("demo-swift", "Demo Swift", "Says everything at once"),
-            _choice("demo-steady", "Demo Steady", "Speaks word by word"),
-            _choice("demo-slow", "Demo Slow", "Takes its time"),
-        ],
+        options=_choices(_MODELS),
     ),
     v1.SessionConfigSelect(
         id="thinking",
         name="Thinking",
         category="thought_level",
         current_value="short",
-        options=[
-            _choice("off", "Off", "Keeps its thoughts to itself"),
-            _choice("short", "Short", "One thought before it acts"),
-            _choice("long", "Long", "A thought for every step"),
-        ],
+        options=_choices(_THOUGHTS),
     ),
     v1.SessionConfigBoolean(
         id="verbose",

@@ -220,18 +220,17 @@ class Say(msgspec.Struct, frozen=True):
     frame: bytes
 
 
-class Ask(msgspec.Struct, frozen=True):
+class _OfRequest(msgspec.Struct, frozen=True):
+    id: Id
+    frame: bytes
+
+
+class Ask(_OfRequest, frozen=True):
     """Send this request of the agent."""
 
-    id: Id
-    frame: bytes
 
-
-class Hear(msgspec.Struct, frozen=True):
+class Hear(_OfRequest, frozen=True):
     """Wait for the client's reply to it; this is what it was then."""
-
-    id: Id
-    frame: bytes
 
 
 class HearCancel(msgspec.Struct, frozen=True):

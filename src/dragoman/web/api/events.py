@@ -11,7 +11,7 @@ from starlette.responses import Response
 from dragoman.hub.maintenance import outages
 from dragoman.store.archive import exported
 from dragoman.store.base import events_of_types
-from dragoman.store.records import StoredEvent
+from dragoman.store.records import StoredEvent, utc
 from dragoman.store.store_limits import READ_BYTES
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
@@ -20,7 +20,11 @@ from dragoman.web.shapes.server_shapes import LARGEST_CURSOR
 from dragoman.web.shapes.session_shapes import (
     AllEventsQuery,
     EventsQuery,
+    FrameList,
+    FrameShape,
+    FramesQuery,
 )
+from dragoman.web.streams.frame_ring import Frames
 from dragoman.web.streams.sse import (
     HEADERS,
     HEARTBEAT,
@@ -183,3 +187,30 @@ async def _lines(server: Server, session_id: str) -> AsyncGenerator[bytes]:
             yield b"".join(lines)
             lines, size = [], 0
     yield b"".join(lines)
+
+
+# The endpoint for the raw frames of a session that runs here.
+
+
+async def frames(server: Server, session_id: str, query: FramesQuery) -> FrameList:
+    await server.hub.record(session_id)
+    live = server.hub.live.get(session_id)
+    tap = None if live is None else server.launcher.taps.get(live.agent.client)
+    if live is None or not isinstance(tap, Frames):
+        return FrameList(frames=[], last=query.after, lost=False)
+    kept = list(tap.of(live.session.id, query.after))[: query.limit]
+    return FrameList(
+        frames=[
+            FrameShape(
+                seq=frame.seq,
+                at=utc(frame.at),
+                direction=frame.direction,
+                size=frame.size,
+                text=frame.text,
+                cut=frame.cut,
+            )
+            for frame in kept
+        ],
+        last=kept[-1].seq if len(kept) == query.limit else tap.last,
+        lost=tap.lost(query.after),
+    )

@@ -10,10 +10,12 @@ from typing import Literal
 
 from dragoman.host.rules.protected import protection
 from dragoman.host.snapshots.folder_changes import ChangedFile, FolderChanges
+from dragoman.host.snapshots.line_history import FileComparison
 from dragoman.host.workspace.changes import MAX_CHANGES, Change
 from dragoman.host.workspace.diffs import MAX_WORK
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.running.written_files import read_written, told_changes
+from dragoman.session.facts import fields_of
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.shapes.session_shapes import (
@@ -78,26 +80,11 @@ def _tracked(found: FolderChanges, root: str, too_much: str) -> FileChanges:
 
 def _file_shape(file: ChangedFile, root: str) -> FileChange:
     return FileChange(
-        path=file.path,
+        **fields_of(file, FileComparison),
         source=file.source,
         existed=file.existed,
         diff=file.diff(root),
-        before=file.before,
-        after=file.after,
-        status=file.status,
-        old_path=file.old_path,
-        by=file.by,
-        turns=file.turns,
-        protected=file.protected,
-        old_mode=file.old_mode,
-        new_mode=file.new_mode,
-        binary=file.binary,
-        added=file.added,
-        removed=file.removed,
-        old_size=file.old_size,
-        new_size=file.new_size,
         revertible="imported" not in file.by,
-        hunks=file.hunks,
     )
 
 
@@ -214,11 +201,4 @@ async def rewind(server: Server, session_id: str, body: RewindBody) -> RewindAns
         force=body.force,
         choices=body.choices,
     )
-    return RewindAnswer(
-        session=done.session_id,
-        continuity=done.continuity,
-        paths=done.paths,
-        kept=done.kept,
-        restore_id=done.restore_id,
-        prompt=done.prompt,
-    )
+    return RewindAnswer(**fields_of(done, RewindAnswer))

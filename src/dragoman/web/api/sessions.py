@@ -8,9 +8,12 @@ from contextlib import suppress
 
 import msgspec
 
+from dragoman.agents.settings import quirks_of
 from dragoman.errors import DragomanError, UnknownSession
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.running.running_session import RunningSession
+from dragoman.hub.stored.spent import used_turns
+from dragoman.hub.stored.usage_report import usage_rows
 from dragoman.session.bounds import ROW
 from dragoman.session.content import Content
 from dragoman.session.state import (
@@ -47,6 +50,8 @@ from dragoman.web.shapes.session_shapes import (
     SessionEdit,
     SessionPage,
     Summary,
+    UsageList,
+    UsageQuery,
     summary_fields,
 )
 from dragoman.web.uploads import delete_with_sessions
@@ -386,3 +391,11 @@ async def costs(server: Server, query: CostsQuery) -> CostList:
     return CostList(
         costs=[CostAmount(amount=amounts[each], currency=each) for each in sorted(amounts)]
     )
+
+
+async def usage(server: Server, query: UsageQuery) -> UsageList:
+    settings = server.launcher.settings()
+    turns = used_turns(
+        server.hub.store, query.since, lambda agent: quirks_of(settings, agent).sums_tokens
+    )
+    return UsageList(rows=await usage_rows(turns, query.by))

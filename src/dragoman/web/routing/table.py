@@ -11,7 +11,6 @@ from dragoman.web.api import (
     events,
     files,
     folders,
-    frames,
     health,
     hosts,
     policies,
@@ -270,6 +269,14 @@ _READING = (
         query=session_shapes.CostsQuery,
         answer=session_shapes.CostList,
     ),
+    Route(
+        method="GET",
+        path="/api/usage",
+        handler=sessions.usage,
+        summary="What sessions have used, by day, agent, project or model",
+        query=session_shapes.UsageQuery,
+        answer=session_shapes.UsageList,
+    ),
 )
 
 _FILES = (
@@ -292,7 +299,7 @@ _FILES = (
     Route(
         method="GET",
         path=f"{_SESSION}/frames",
-        handler=frames.frames,
+        handler=events.frames,
         summary="The last frames to and from the agent",
         query=session_shapes.FramesQuery,
         answer=session_shapes.FrameList,

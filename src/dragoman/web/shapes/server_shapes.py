@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from dragoman.agents.doctor.report import Grade, Report
+from dragoman.agents.doctor.examined_agent import Grade, Report
 from dragoman.agents.listing import ListedAgent
 from dragoman.client.config import Archived
 from dragoman.ui_stream import UIMessage

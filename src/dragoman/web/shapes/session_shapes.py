@@ -9,7 +9,9 @@ import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.host.snapshots.folder_changes import FolderProblem
-from dragoman.host.snapshots.line_history import Hunk
+from dragoman.host.snapshots.line_history import FileComparison
+from dragoman.hub.session_folders import Rewound
+from dragoman.hub.stored.usage_report import Grouping, UsageRow
 from dragoman.session.events import Continuity, Event
 from dragoman.session.facts import (
     Author,
@@ -17,7 +19,6 @@ from dragoman.session.facts import (
     Command,
     ConfigOption,
     ContextUsage,
-    FileStatus,
     LeftOut,
     Modes,
     Offer,
@@ -332,16 +333,9 @@ class RewindBody(Shape, forbid_unknown_fields=True):
     choices: Choices = msgspec.field(default_factory=dict[str, Literal["keep", "restore"]])
 
 
-class RewindAnswer(Shape):
+class RewindAnswer(Rewound, Shape):
     """The session to continue with: the `same`, or another one that was `reset`. `prompt` is what
     the turn was asked."""
-
-    session: str
-    continuity: Literal["same", "reset"]
-    paths: list[str]
-    kept: list[str]
-    restore_id: str | None
-    prompt: str
 
 
 class Queue(Shape, omit_defaults=True):
@@ -417,6 +411,16 @@ class CostList(Shape):
     costs: list[CostAmount]
 
 
+class UsageQuery(CostsQuery):
+    """`since` is a moment, in seconds since 1970; `by` says what each row is about."""
+
+    by: Grouping = "day"
+
+
+class UsageList(Shape):
+    rows: list[UsageRow]
+
+
 class FilesQuery(Shape):
     q: str = ""
     limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 50
@@ -440,33 +444,17 @@ class ChangesQuery(Shape):
     turn_id: str | None = None
 
 
-class FileChange(Shape):
+class FileChange(FileComparison, Shape):
     """A file before and after, and who changed it: the `host` for the agent, the `agent` itself, an
     `other` between turns, someone `unknown` during one, or a `restore` of ours. Without snapshots,
     what an `agent` wrote by itself is as it reported. What is `imported` comes from a file, and may
     never have happened. Contents that are too large are left out. `source` is the one of `by` that
     matters most, `protected` the reason to look twice; `revertible` if it can be undone."""
 
-    path: str
     source: Author
     existed: bool
     diff: str
-    before: str | None = None
-    after: str | None = None
-    status: FileStatus = "modified"
-    old_path: str | None = None
-    by: list[Author] = msgspec.field(default_factory=list[Author])
-    turns: list[str] = msgspec.field(default_factory=list[str])
-    protected: str | None = None
-    old_mode: str | None = None
-    new_mode: str | None = None
-    binary: bool = False
-    added: int = 0
-    removed: int = 0
-    old_size: int = 0
-    new_size: int = 0
     revertible: bool = False
-    hunks: list[Hunk] = msgspec.field(default_factory=list[Hunk])
 
 
 class FileChanges(Shape):

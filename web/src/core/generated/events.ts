@@ -3,8 +3,8 @@
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
   BackgroundWork, Command, ConfigOption, Cost, Decision, FileSummary, Mode, Moment, PermissionOffer,
-  PermissionOption, PlanStep, ProgramEnd, ProgramRun, RootSnapshot, SteerOutcome, SteerStage,
-  SteerWay, SubagentState, TokenUsage, TurnTerms,
+  PermissionOption, PlanStep, ProgramEnd, ProgramRun, ReachedLimit, RootSnapshot, SteerOutcome,
+  SteerStage, SteerWay, SubagentState, TokenUsage, TurnTerms,
 } from './facts'
 
 export interface Recorded {
@@ -135,6 +135,11 @@ export interface Notice extends Recorded {
   severity?: string
   description?: string | null
   source?: 'agent' | 'client'
+}
+
+export interface LimitReached extends Omit<Notice, 'type'> {
+  type: 'limit_reached'
+  limit: ReachedLimit
 }
 
 export interface CompactionUpdated extends FromAgent {
@@ -360,12 +365,12 @@ export type Continuity = 'new' | 'continued' | 'replayed' | 'reset'
 export type Event =
   | SessionOpened | SessionClosed | TurnStarted | TurnCancelling | TurnEnded | UserMessage
   | AgentMessage | AgentThought | ToolCallUpdated | PlanUpdated | PlanRemoved | CommandsChanged
-  | ModeChanged | ConfigChanged | InfoChanged | UsageChanged | Notice | CompactionUpdated
-  | CompactionSummary | SubagentUpdated | SubagentEvent | PeerMessageUpdated | PeerMessageChunk
-  | ActivityChanged | UnknownUpdate | PermissionRequested | PermissionSettled | AccessDecided
-  | ElicitationRequested | ElicitationSettled | TerminalStarted | TerminalOutput | TerminalExited
-  | TerminalReleased | FileWritten | FileReverted | WorkspaceSnapshot | ProgramsRan | PromptQueued
-  | PromptUnqueued | Steered
+  | ModeChanged | ConfigChanged | InfoChanged | UsageChanged | Notice | LimitReached
+  | CompactionUpdated | CompactionSummary | SubagentUpdated | SubagentEvent | PeerMessageUpdated
+  | PeerMessageChunk | ActivityChanged | UnknownUpdate | PermissionRequested | PermissionSettled
+  | AccessDecided | ElicitationRequested | ElicitationSettled | TerminalStarted | TerminalOutput
+  | TerminalExited | TerminalReleased | FileWritten | FileReverted | WorkspaceSnapshot | ProgramsRan
+  | PromptQueued | PromptUnqueued | Steered
 
 export const FROM_AGENT: ReadonlySet<string> = new Set([
   'agent_message', 'agent_thought', 'commands', 'compaction', 'compaction_summary', 'config',

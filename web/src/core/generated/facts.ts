@@ -144,6 +144,16 @@ export interface ElicitationQuestion {
   askedBy?: string | null
 }
 
+export interface ReachedLimit extends Fact {
+  measure: Measure
+  per: 'turn' | 'session'
+  most: number
+  value: number
+  outcome: LimitOutcome
+  turnId: string
+  currency?: string
+}
+
 export interface TurnTerms extends Fact {
   by: string
   options?: string[]
@@ -209,6 +219,10 @@ export type SteerStage = 'waiting' | 'sent'
 export type SteerOutcome = 'delivered' | 'queued' | 'started' | 'refused' | 'unsure'
 
 export type SteerWay = 'steering' | 'run' | 'pull' | 'prompt' | 'queue'
+
+export type Measure = 'cost' | 'tokens' | 'time' | 'tool_calls' | 'turns'
+
+export type LimitOutcome = 'warned' | 'stopped' | 'not_sent' | 'late'
 
 export type Author = 'host' | 'agent' | 'other' | 'unknown' | 'restore' | 'imported'
 

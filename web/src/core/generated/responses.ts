@@ -173,9 +173,9 @@ export interface Question {
 }
 
 export interface Finding {
-  check: string
   grade: Grade
   text: string
+  check: string
   seconds: number
 }
 
@@ -229,12 +229,11 @@ export interface FolderProblem {
 }
 
 export interface FileChange {
-  path: string
   source: Author
   existed: boolean
   diff: string
-  before: string | null
-  after: string | null
+  revertible: boolean
+  path: string
   status: FileStatus
   oldPath: string | null
   by: Author[]
@@ -247,7 +246,8 @@ export interface FileChange {
   removed: number
   oldSize: number
   newSize: number
-  revertible: boolean
+  before: string | null
+  after: string | null
   hunks: Hunk[]
 }
 

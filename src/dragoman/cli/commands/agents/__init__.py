@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from dragoman.cli.options import add_json_option, add_repeatable, add_settings_option, seconds
+from dragoman.cli.options import (
+    add_json_option,
+    add_optional,
+    add_repeatable,
+    add_settings_option,
+    seconds,
+)
 from dragoman.cli.parsers import Actions, run_action
 
 REGISTRY = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
@@ -107,7 +113,7 @@ def _add_providers(actions: Actions) -> None:
         nargs="?",
         help="what to do with a provider (default: list all)",
     )
-    parser.add_argument("provider", metavar="ID", nargs="?", help="the provider's id")
+    add_optional(parser.add_argument, "provider", "ID", "the provider's id")
     parser.add_argument(
         "--api-type", metavar="TYPE", help="protocol to speak, such as openai or anthropic"
     )
@@ -131,12 +137,8 @@ def _add_login(actions: Actions) -> None:
         "  dragoman agents login gemini oauth-personal     sign in with one of them",
     )
     _add_agent(parser)
-    parser.add_argument(
-        "method",
-        metavar="METHOD",
-        nargs="?",
-        help="sign-in method (default: list the available methods)",
-    )
+    text = "sign-in method (default: list the available methods)"
+    add_optional(parser.add_argument, "method", "METHOD", text)
     add_settings_option(parser.add_argument)
 
 
@@ -147,12 +149,8 @@ def _add_logout(actions: Actions) -> None:
 
 
 def _add_agent(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "agent",
-        metavar="NAME",
-        nargs="?",
-        help="agent from the settings, or a known one (default: the default agent)",
-    )
+    text = "agent from the settings, or a known one (default: the default agent)"
+    add_optional(parser.add_argument, "agent", "NAME", text)
     parser.add_argument(
         "--agent-command",
         metavar="'CMD ARGS'",

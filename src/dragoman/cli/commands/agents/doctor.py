@@ -9,7 +9,7 @@ import sys
 import msgspec
 
 from dragoman.agents.doctor.examination import examine
-from dragoman.agents.doctor.report import Finding, Grade, Report
+from dragoman.agents.doctor.examined_agent import Finding, Grade, Report
 from dragoman.cli.exit_codes import Exit, UsageError
 from dragoman.cli.render.style import BOLD, DIM, GREEN, RED, YELLOW, Style, wants_colour
 from dragoman.cli.run import agent_setup

@@ -25,6 +25,7 @@ Ctrl-D quits."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
     shared.add_agent_options(parser)
+    shared.add_limit_options(parser)
     shared.add_session_options(parser)
 
 

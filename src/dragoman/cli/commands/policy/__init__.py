@@ -94,8 +94,10 @@ def _add_explain(actions: Actions) -> None:
     )
     what = parser.add_argument_group("request")
     what.add_argument("--operation", choices=_OPERATIONS, help="the operation to explain")
-    add_repeatable(what.add_argument, "--path", "P", "path that the operation affects")
-    add_repeatable(what.add_argument, "--host", "HOST", "host to fetch from")
+    add_repeatable(
+        what.add_argument, "--path", "P", "path that the operation affects", dest="paths"
+    )
+    add_repeatable(what.add_argument, "--host", "HOST", "host to fetch from", dest="hosts")
     what.add_argument("--tool", metavar="TOOL", help="name of the tool, for mcp and other")
     what.add_argument("--agent", metavar="NAME", default="", help="agent that makes the request")
     what.add_argument(

@@ -31,7 +31,7 @@ from dragoman.host.workspace.roots import Workspace
 from dragoman.safe_text import reveal
 from dragoman.schema import codec, v1
 from dragoman.session.events import Event, ToolCallUpdated
-from dragoman.session.facts import PermissionOption
+from dragoman.session.facts import PermissionOption, fields_of
 from dragoman.session.state import SessionState
 from dragoman.testing.recordings.recorded_events import Transcript, current_name
 from dragoman.testing.recordings.recording import FROM_AGENT
@@ -150,14 +150,7 @@ def _code(effects: Collection[str]) -> Exit:
 
 def _asked(options: argparse.Namespace) -> Explained:
     _check(options)
-    trial = Trial(
-        operation=options.operation,
-        command=options.command,
-        paths=options.path,
-        hosts=options.host,
-        tool=options.tool,
-        agent=options.agent,
-    )
+    trial = Trial(**fields_of(options, Trial))
     workspace = _workspace(options.cwd or ".", options.add_dir)
     try:
         return trial.explain(policy_of(options, StoredRules()), workspace)
@@ -168,13 +161,13 @@ def _asked(options: argparse.Namespace) -> Explained:
 def _check(options: argparse.Namespace) -> None:
     """Name the option that is missing or too much; a `Trial` knows no options."""
     operation, has_command = options.operation, bool(options.command)
-    if has_command and (operation not in (None, "execute") or options.path):
+    if has_command and (operation not in (None, "execute") or options.paths):
         raise UsageError("a command implies --operation execute and takes no --path")
-    if operation is None and not (has_command or options.host or options.tool):
+    if operation is None and not (has_command or options.hosts or options.tool):
         raise UsageError("name the request: --operation, or a command after --")
     if operation == "execute" and not has_command:
         raise UsageError("put the command after --, as in: -- git push")
-    if operation in ("read", "write") and len(options.path) != 1:
+    if operation in ("read", "write") and len(options.paths) != 1:
         raise UsageError(f"--operation {operation} needs one --path")
 
 

@@ -14,8 +14,8 @@ import msgspec
 from dragoman.agents.agent_fence import agent_floor
 from dragoman.cli.exit_codes import Exit
 from dragoman.cli.run.agent_setup import choose_agent, folders, with_typed
+from dragoman.host.fence.fence import Support, support
 from dragoman.host.fence.floor import Floor, PlaceMode
-from dragoman.host.fence.kernel_support import Support, support
 from dragoman.host.fence.network.fence_network import network_lines
 from dragoman.safe_text import reveal
 

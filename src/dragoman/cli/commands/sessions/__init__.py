@@ -7,6 +7,7 @@ import argparse
 from dragoman.cli.options import (
     SESSION_HELP,
     add_json_option,
+    add_optional,
     add_settings_option,
     count,
     name,
@@ -255,12 +256,8 @@ def _add_answer(actions: Actions) -> None:
         "  dragoman sessions answer s-1f3a decline          decline to fill it in",
     )
     _add_session(answer)
-    answer.add_argument(
-        "option",
-        metavar="OPTION",
-        nargs="?",
-        help="the answer: a permission option, or accept, decline or cancel for a form",
-    )
+    text = "the answer: a permission option, or accept, decline or cancel for a form"
+    add_optional(answer.add_argument, "option", "OPTION", text)
     answer.add_argument(
         "values",
         metavar="FIELD=VALUE",

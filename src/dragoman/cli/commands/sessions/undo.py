@@ -190,7 +190,7 @@ async def _rewind(options: argparse.Namespace) -> None:
             raise _explained(error) from error
     for path in done.paths:
         print(reveal(path), file=sys.stderr)
-    print(done.session_id)
+    print(done.session)
     _say_undo(record.id, done.restore_id)
 
 

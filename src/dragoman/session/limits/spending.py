@@ -1,0 +1,199 @@
+"""What a session has used, counted from its events: turns, tool calls, time, tokens and money.
+
+Money is what the agent says that the session has cost so far: only the increase counts, and a
+smaller sum than before means that the agent started over. What an agent does not say is not 0 but
+unknown: `tokens` is None and `cost` is empty then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from dragoman.session import events as e
+from dragoman.session.facts import Cost, TokenUsage
+
+_MOST_CALLS = 100_000
+"""Ids of tool calls that are distinguished in one turn; each one beyond counts as a new call."""
+_MOST_CURRENCIES = 16
+
+
+class Tokens(msgspec.Struct, rename="camel"):
+    """As the agent counts them. `cached` is the part of its input that was read from, or written
+    to, a cache; not every agent includes it in `input`."""
+
+    total: int = 0
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    thought: int = 0
+
+    def plus(self, other: Tokens) -> Tokens:
+        return Tokens(*(a + b for a, b in zip(_counts(self), _counts(other), strict=True)))
+
+    def since(self, before: Tokens) -> Tokens:
+        """The increase; all of it if it is less than before, since the agent started over."""
+        if self.total < before.total:
+            return self
+        pairs = zip(_counts(self), _counts(before), strict=True)
+        return Tokens(*(max(0, a - b) for a, b in pairs))
+
+
+def _counts(tokens: Tokens) -> tuple[int, int, int, int, int]:
+    return tokens.total, tokens.input, tokens.cached, tokens.output, tokens.thought
+
+
+def tokens_of(usage: TokenUsage) -> Tokens:
+    """Counts below 0 are not believed."""
+    cached = max(0, usage.cached_read or 0) + max(0, usage.cached_write or 0)
+    parts = max(0, usage.input), cached, max(0, usage.output), max(0, usage.thought or 0)
+    return Tokens(max(0, usage.total), *parts)
+
+
+class Spending(msgspec.Struct, rename="camel"):
+    """What was used, by one turn, one session or many."""
+
+    turns: int = 0
+    tool_calls: int = 0
+    seconds: float = 0.0
+    """From the prompts to the ends of their turns."""
+    waited: float = 0.0
+    """The part of it in which a question waited for its answer."""
+    tokens: Tokens | None = None
+    cost: dict[str, float] = {}
+    """By currency."""
+
+    def add(self, other: Spending) -> None:
+        self.turns += other.turns
+        self.tool_calls += other.tool_calls
+        self.seconds += other.seconds
+        self.waited += other.waited
+        self.add_tokens(other.tokens)
+        for currency, amount in other.cost.items():
+            self.add_cost(currency, amount)
+
+    def add_tokens(self, tokens: Tokens | None) -> None:
+        if tokens is not None:
+            self.tokens = tokens if self.tokens is None else self.tokens.plus(tokens)
+
+    def add_cost(self, currency: str, amount: float) -> None:
+        self.cost[currency] = self.cost.get(currency, 0.0) + amount
+
+
+class Meter:
+    """Counts the events of one session, in their order.
+
+    `sums_tokens`: what the agent says at the end of a turn are the tokens of the session so far.
+    """
+
+    def __init__(self, *, sums_tokens: bool = False) -> None:
+        self.session = Spending()
+        self.turn = Spending()
+        """Of the running turn; of the last one when none runs."""
+        self.turn_id: str | None = None
+        self._sums_tokens = sums_tokens
+        self._began = 0.0
+        self._calls: set[str] = set()
+        self._costs: dict[str, float] = {}
+        self._tokens = Tokens()
+        self._asked: set[str] = set()
+        self._waits_since = 0.0
+        self.steps: dict[type[e.Event], Callable[[Any], None]] = {
+            e.TurnStarted: self._turn_started,
+            e.TurnEnded: self._turn_ended,
+            e.ToolCallUpdated: self._tool_call,
+            e.SubagentEvent: self._subagent_event,
+            e.UsageChanged: self._usage,
+            e.PermissionRequested: self._asks,
+            e.ElicitationRequested: self._asks,
+            e.PermissionSettled: self._settled,
+            e.ElicitationSettled: self._settled,
+            e.LimitReached: self._limit_reached,
+        }
+
+    def see(self, event: e.Event) -> bool:
+        """Count it; whether it is of a kind that counts. Of history that an agent sends again, a
+        cost is only what the session had cost by then."""
+        step = self.steps.get(type(event))
+        if step is None or (event.replay and step != self._usage):
+            return False
+        step(event)
+        return True
+
+    def used_by(self, per: str) -> Spending:
+        return self.turn if per == "turn" else self.session
+
+    def _both(self) -> tuple[Spending, Spending]:
+        return self.turn, self.session
+
+    def _turn_started(self, event: e.TurnStarted) -> None:
+        self.turn, self.turn_id, self._began = Spending(), event.turn_id, event.at
+        self._calls.clear()
+        self._asked.clear()
+        for each in self._both():
+            each.turns += 1
+
+    def _turn_ended(self, event: e.TurnEnded) -> None:
+        if self.turn_id != event.turn_id:
+            return
+        self.turn_id = None
+        for each in self._both():
+            each.seconds += max(0.0, event.at - self._began)
+        if event.usage is not None:
+            self._add_tokens(tokens_of(event.usage))
+
+    def _add_tokens(self, told: Tokens) -> None:
+        before, self._tokens = self._tokens, told
+        for each in self._both():
+            each.add_tokens(told.since(before) if self._sums_tokens else told)
+
+    def _tool_call(self, event: e.ToolCallUpdated, subagent: str = "") -> None:
+        call = f"{subagent}/{event.tool_call_id}"
+        if self.turn_id is None or call in self._calls:
+            return
+        if len(self._calls) < _MOST_CALLS:
+            self._calls.add(call)
+        for each in self._both():
+            each.tool_calls += 1
+
+    def _subagent_event(self, event: e.SubagentEvent) -> None:
+        if isinstance(event.event, e.ToolCallUpdated):
+            self._tool_call(event.event, event.session_id)
+
+    def _usage(self, event: e.UsageChanged) -> None:
+        cost = event.cost
+        if cost is None or not cost.is_credible:
+            return
+        if cost.currency in self._costs or len(self._costs) < _MOST_CURRENCIES:
+            self._add_cost(cost, is_known=event.replay)
+
+    def _add_cost(self, cost: Cost, *, is_known: bool) -> None:
+        before = self._costs.get(cost.currency, 0.0)
+        self._costs[cost.currency] = cost.amount
+        growth = cost.amount - before if cost.amount >= before else cost.amount
+        for each in () if is_known else self._both():
+            each.add_cost(cost.currency, growth)
+
+    def _asks(self, event: e.PermissionRequested | e.ElicitationRequested) -> None:
+        if not self._asked:
+            self._waits_since = event.at
+        self._asked.add(event.request_id)
+
+    def _settled(self, event: e.PermissionSettled | e.ElicitationSettled) -> None:
+        """The time of several that wait together counts once, up to the last answer."""
+        if event.request_id not in self._asked:
+            return
+        self._asked.remove(event.request_id)
+        for each in () if self._asked else self._both():
+            each.waited += max(0.0, event.at - self._waits_since)
+
+    def _limit_reached(self, event: e.LimitReached) -> None:
+        if event.limit.outcome == "not_sent":
+            for each in self._both():
+                each.turns -= 1
+
+
+COUNTED: frozenset[type[e.Event]] = frozenset(Meter().steps)
+"""The kinds of events that say something of what is used."""

@@ -1,0 +1,148 @@
+"""Limits of what a turn or a session may use, and when one is reached."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import re
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from dragoman.session.facts import LimitOutcome, Measure
+from dragoman.session.limits.spending import Spending
+
+Scope: TypeAlias = Literal["turn", "session"]
+Reaction: TypeAlias = Literal["warn", "stop"]
+
+MEASURES: tuple[Measure, ...] = ("cost", "tokens", "time", "tool_calls", "turns")
+_COUNTS: frozenset[Measure] = frozenset({"tool_calls", "turns"})
+_MOST = 1e12
+
+
+class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """At most this much of something, in each turn or in the whole session.
+
+    The last tool call or turn that is allowed is number `most`. Anything else is reached when it is
+    used up. `stop` cancels the turn, and no prompt is sent while the limit is reached; `warn` only
+    says so. With `agent` (a pattern) or `project` (a folder), the limit holds for those sessions
+    alone. `source` says where it was set.
+
+    Raises ValueError for a number that cannot be a limit.
+    """
+
+    measure: Measure
+    most: float
+    per: Scope = "session"
+    then: Reaction = "stop"
+    currency: str = "USD"
+    agent: str = "*"
+    project: str = ""
+    source: str = "the limit"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.most) and 0 < self.most <= _MOST):
+            raise ValueError(f"expected a number above 0, not {self.most:g}")
+        if self.measure in _COUNTS | {"tokens"} and self.most != int(self.most):
+            raise ValueError(f"expected a whole number, not {self.most:g}")
+
+    def used(self, spent: Spending) -> float:
+        """How much of it was used. Without a word from the agent that is 0."""
+        match self.measure:
+            case "cost":
+                return spent.cost.get(self.currency, 0.0)
+            case "tokens":
+                return 0.0 if spent.tokens is None else float(spent.tokens.total)
+            case "time":
+                return spent.seconds
+            case "tool_calls":
+                return float(spent.tool_calls)
+            case "turns":
+                return float(spent.turns)
+
+    def is_reached(self, spent: Spending) -> bool:
+        """A cost in another currency cannot be compared, and counts as too much."""
+        used = self.used(spent)
+        if self.measure in _COUNTS:
+            return used > self.most
+        return used >= self.most or bool(self.other_currency(spent))
+
+    def other_currency(self, spent: Spending) -> str:
+        """One in which the agent reports a cost, although the limit is in another; else ""."""
+        if self.measure != "cost":
+            return ""
+        others = (name for name, sum_ in spent.cost.items() if name != self.currency and sum_ > 0)
+        return next(others, "")
+
+    def is_unknown(self, spent: Spending) -> bool:
+        """Whether the agent has not said anything that could be compared."""
+        if self.measure == "cost":
+            return not spent.cost
+        return self.measure == "tokens" and spent.tokens is None
+
+    def concerns(self, agent: str, cwd: str) -> bool:
+        """Whether it holds for a session of that agent in that folder."""
+        inside = not self.project or PurePath(cwd).is_relative_to(self.project)
+        return inside and fnmatch.fnmatchcase(agent, self.agent)
+
+    def sentence(self, spent: Spending, outcome: LimitOutcome) -> str:
+        """What was used, what is allowed, what was done, and how to continue."""
+        if other := self.other_currency(spent):
+            what = f"the agent reports its cost in {_named(other)}"
+            allowed = f"{self.source} is in {self.currency}, so that it cannot be checked"
+        else:
+            what = f"this {self.per} has used {self._amount(self._shown(spent))}"
+            allowed = f"{self.source} allows {self._amount(self.most)}"
+        return f"{_DONE[outcome]}{what}, and {allowed}{_GO_ON[outcome].format(self.source)}"
+
+    def _shown(self, spent: Spending) -> float:
+        """The call or the prompt that was one too many was not carried out."""
+        used = self.used(spent)
+        return min(used, self.most) if self.measure in _COUNTS else used
+
+    def _amount(self, value: float) -> str:
+        match self.measure:
+            case "cost":
+                digits = 6 if value >= 1e-6 else 12
+                return f"{value:.{digits}f}".rstrip("0").rstrip(".") + f" {self.currency}"
+            case "time":
+                return f"{value:.1f}".removesuffix(".0") + " s"
+            case "tokens" | "tool_calls" | "turns":
+                word = self.measure.replace("_", " ")
+                return f"{value:,.0f} {word if value != 1 else word.removesuffix('s')}"
+
+
+def _named(currency: str) -> str:
+    """An agent may call money what it likes."""
+    return "".join(each for each in currency if each.isalnum()) or "another currency"
+
+
+_DONE: dict[LimitOutcome, str] = {
+    "warned": "",
+    "stopped": "the turn was stopped: ",
+    "not_sent": "the prompt was not sent: ",
+    "late": "the turn was over when its usage was known: ",
+}
+_GO_ON: dict[LimitOutcome, str] = {
+    "warned": "",
+    "stopped": "; to continue, raise {} and send another prompt",
+    "not_sent": "; to continue, raise {}, or start a new session",
+    "late": "",
+}
+
+
+_TIME = re.compile(r"(\d+(?:\.\d+)?)([smh])")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds_in(text: str) -> float | None:
+    """A time above 0 such as `90s`, `10m` or `2h`; None for anything else."""
+    found = _TIME.fullmatch(text)
+    return None if found is None else float(found[1]) * _SECONDS[found[2]] or None
+
+
+def limits_for(limits: Iterable[SpendingLimit], agent: str, cwd: str) -> list[SpendingLimit]:
+    """Those that hold for a session of that agent in that folder."""
+    return [each for each in limits if each.concerns(agent, cwd)]

@@ -1,0 +1,92 @@
+"""`--max-…` and the limits of the settings, as a person meets them."""
+
+from __future__ import annotations
+
+import pytest
+from support.command import Dragoman, refused
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ("--max-tool-calls", "1"),
+            "has used 1 tool call, and --max-tool-calls allows 1 tool call",
+        ),
+        (("--max-cost", "0.000001"), "and --max-cost allows 0.000001 USD"),
+        (("--max-cost", "9EUR"), "the agent reports its cost in USD, and --max-cost is in EUR"),
+    ],
+)
+def test_a_limit_stops_the_turn_with_a_code_of_its_own(
+    dragoman: Dragoman, words: tuple[str, ...], says: str
+) -> None:
+    done = dragoman("-a", "demo", "--yolo", "-o", "simple", *words, "make a file")
+    assert done.code == 6, done.err
+    assert "dragoman: the turn was stopped: " in done.err
+    assert says in done.err
+    assert "cancelled" not in done.err
+
+
+def test_the_session_says_how_many_turns_it_had_in_all(dragoman: Dragoman) -> None:
+    words = ("-a", "demo", "--yolo", "--session", "it", "--max-turns", "1", "hi")
+    assert dragoman(*words).code == 0
+    done = dragoman(*words)
+    assert done.code == 6
+    assert done.err == (
+        "dragoman: the prompt was not sent: this session has used 1 turn, and --max-turns allows "
+        "1 turn; to continue, raise --max-turns, or start a new session\n"
+    )
+    assert dragoman(*words[:-2], "2", "hi").code == 0
+
+
+def test_a_limit_that_was_passed_at_the_very_end_is_told(dragoman: Dragoman) -> None:
+    done = dragoman("-a", "demo", "--yolo", "--max-tokens", "1", "hi")
+    assert done.code == 0
+    assert done.err.count("and --max-tokens allows 1 token") == 1
+
+
+def test_the_settings_have_limits_too(dragoman: Dragoman) -> None:
+    limits = [{"tool_calls": 1, "per": "turn", "agent": "de*"}, {"cost": 9, "then": "warn"}]
+    dragoman.write_settings({"limits": limits})
+    done = dragoman("-a", "demo", "--yolo", "make a file")
+    assert done.code == 6
+    assert "limits[0].tool_calls of the settings allows 1 tool call" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--max-cost", "-1"), "--max-cost: expected an amount such as 2.50 or 2.50EUR, not '-1'"),
+        (("--max-cost", "2 dollars"), "expected an amount such as 2.50 or 2.50EUR"),
+        (("--max-time", "5x"), "--max-time: expected a time such as 90s, 10m or 2h, not '5x'"),
+        (("--max-tokens", "0"), "--max-tokens: expected a whole number of at least 1, not 0"),
+        (("-a", "gemini", "--max-cost", "1"), "gemini does not report what it costs; use --max-t"),
+    ],
+)
+def test_a_bad_limit_gets_one_clear_line(
+    dragoman: Dragoman, words: tuple[str, ...], says: str
+) -> None:
+    refused(dragoman(*words, "hi"), says)
+
+
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [
+        ({}, "limits[0]: expected one of cost, tokens, time, tool_calls, turns"),
+        ({"cost": -1}, "limits[0].cost: expected a number above 0, not -1"),
+        ({"cost": "2"}, "limits[0].cost: expected a number above 0, not '2'"),
+        ({"tokens": 1.5}, "limits[0].tokens: expected a whole number, not 1.5"),
+        ({"time": 5}, 'limits[0].time: expected a time such as "90s", "10m" or "2h", not 5'),
+        ({"turns": 1, "per": "turn"}, "limits[0].turns: expected a limit of the session"),
+        ({"turns": 1, "per": "day"}, 'limits[0].per: expected "session" or "turn", not \'day\''),
+        ({"turns": 1, "then": "ask"}, 'limits[0].then: expected "stop" or "warn", not \'ask\''),
+        ({"turns": 1, "agent": "cluade"}, "limits[0].agent: expected the name of an agent"),
+        ({"turns": 1, "project": "app"}, "limits[0].project: expected the absolute path"),
+        ({"turn": 1}, "limits[0].turn: expected a known key; did you mean turns?"),
+    ],
+)
+def test_a_bad_limit_in_the_settings_gets_one_clear_line(
+    dragoman: Dragoman, limit: dict[str, object], says: str
+) -> None:
+    dragoman.write_settings({"limits": [limit]})
+    refused(dragoman("-a", "demo", "hi"), says)

@@ -1,0 +1,198 @@
+"""What a session uses is counted from its events, and compared with limits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.examples import EXAMPLES
+
+from dragoman.session import events as e
+from dragoman.session.content import Text
+from dragoman.session.facts import Cost, Decision, Measure, ReachedLimit, TokenUsage
+from dragoman.session.limits.spending import Meter, Spending, Tokens
+from dragoman.session.limits.spending_limits import SpendingLimit, limits_for, seconds_in
+
+
+def metered(*events: e.Event, sums_tokens: bool = False) -> Meter:
+    meter = Meter(sums_tokens=sums_tokens)
+    for event in events:
+        meter.see(event)
+    return meter
+
+
+def started(turn_id: str, at: float = 0.0) -> e.TurnStarted:
+    return e.TurnStarted(turn_id, [Text("hi")], at=at)
+
+
+def ended(turn_id: str, tokens: int = 0, at: float = 0.0) -> e.TurnEnded:
+    usage = TokenUsage(total=tokens, input=tokens, output=0) if tokens else None
+    return e.TurnEnded(turn_id, "end_turn", usage, at=at)
+
+
+def costs(amount: float, currency: str = "USD", *, replay: bool = False) -> e.UsageChanged:
+    return e.UsageChanged(1, 10, Cost(amount, currency), replay=replay)
+
+
+# ── the meter ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_turn_and_the_session_are_counted() -> None:
+    call = e.ToolCallUpdated("a", status="completed")
+    meter = metered(
+        started("1", at=10), e.ToolCallUpdated("a"), call, costs(0.5), ended("1", 100, at=13),
+        started("2", at=20), e.ToolCallUpdated("a"), costs(0.75), ended("2", 50, at=21),
+    )  # fmt: skip
+    assert meter.turn == Spending(1, 1, 1.0, 0.0, Tokens(50, 50), {"USD": 0.25})
+    assert meter.session == Spending(2, 2, 4.0, 0.0, Tokens(150, 150), {"USD": 0.75})
+
+
+def test_what_an_agent_does_not_report_is_unknown() -> None:
+    spent = metered(started("1"), ended("1")).session
+    assert spent.tokens is None
+    assert spent.cost == {}
+
+
+def test_an_agent_that_adds_up_its_tokens_is_counted_once() -> None:
+    turns = started("1"), ended("1", 110), started("2"), ended("2", 220), started("3")
+    assert metered(*turns, ended("3", 440), sums_tokens=True).session.tokens == Tokens(440, 440)
+    again = metered(*turns, ended("3", 10), sums_tokens=True)  # it started over
+    assert again.session.tokens == Tokens(230, 230)
+
+
+def test_a_smaller_cost_than_before_means_that_the_agent_started_over() -> None:
+    assert metered(started("1"), costs(2.0), costs(0.5)).session.cost == {"USD": 2.5}
+
+
+def test_what_is_sent_again_was_used_before() -> None:
+    call = e.ToolCallUpdated("old", replay=True)
+    meter = metered(costs(2.0, replay=True), call, started("1"), costs(2.5))
+    assert meter.session.cost == {"USD": 0.5}
+    assert meter.session.tool_calls == 0
+
+
+def test_a_cost_beyond_belief_is_not_counted() -> None:
+    assert metered(started("1"), costs(-1.0), costs(float("nan"))).session.cost == {}
+
+
+def test_calls_of_subagents_count() -> None:
+    call = e.ToolCallUpdated("a")
+    told = [e.SubagentEvent(name, call) for name in ("x", "y", "x")]
+    assert metered(started("1"), call, *told).turn.tool_calls == 3
+
+
+def test_questions_that_wait_together_count_once() -> None:
+    asked = [
+        e.PermissionRequested(request_id=name, operation="write", title="", options=[], at=at)
+        for name, at in (("a", 1), ("b", 2))
+    ]
+    refused = Decision("deny", "", by="person")
+    settled = [
+        e.PermissionSettled(name, None, refused, at=at) for name, at in (("a", 4.0), ("b", 6.0))
+    ]
+    assert metered(started("1"), *asked, *settled).turn.waited == 5.0
+
+
+def test_a_prompt_that_was_not_sent_is_no_turn() -> None:
+    reached = ReachedLimit(
+        measure="turns", per="session", most=1, value=2, outcome="not_sent", turn_id="2"
+    )
+    meter = metered(started("1"), ended("1"), started("2"), e.LimitReached("no", limit=reached))
+    assert meter.session.turns == 1
+
+
+# ── limits ────────────────────────────────────────────────────────────────────────────────────
+
+_SPENT = Spending(turns=3, tool_calls=3, seconds=3, tokens=Tokens(3), cost={"USD": 3.0})
+
+
+@pytest.mark.parametrize(
+    ("measure", "most", "is_reached"),
+    [
+        ("cost", 3.1, False), ("cost", 3, True), ("cost", 2.9, True),
+        ("tokens", 4, False), ("tokens", 3, True),
+        ("time", 3.5, False), ("time", 3, True),
+        ("tool_calls", 3, False), ("tool_calls", 2, True),
+        ("turns", 3, False), ("turns", 2, True),
+    ],
+)  # fmt: skip
+def test_when_a_limit_is_reached(measure: Measure, most: float, is_reached: bool) -> None:
+    assert SpendingLimit(measure=measure, most=most).is_reached(_SPENT) is is_reached
+
+
+def test_a_cost_in_another_currency_cannot_be_compared() -> None:
+    limit = SpendingLimit(measure="cost", most=100, currency="EUR", source="--max-cost")
+    assert limit.is_reached(_SPENT)
+    assert limit.sentence(_SPENT, "stopped") == (
+        "the turn was stopped: the agent reports its cost in USD, and --max-cost is in EUR, so "
+        "that it cannot be checked; to continue, raise --max-cost and send another prompt"
+    )
+
+
+@pytest.mark.parametrize(
+    ("measure", "most", "words"),
+    [
+        ("cost", 0, "expected a number above 0, not 0"),
+        ("cost", -1, "expected a number above 0, not -1"),
+        ("time", float("inf"), "expected a number above 0, not inf"),
+        ("cost", float("nan"), "expected a number above 0, not nan"),
+        ("turns", 1.5, "expected a whole number, not 1.5"),
+    ],
+)
+def test_a_number_that_cannot_be_a_limit_is_refused(
+    measure: Measure, most: float, words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        SpendingLimit(measure=measure, most=most)
+
+
+def test_a_limit_may_be_for_some_sessions_only() -> None:
+    limits = [
+        SpendingLimit(measure="turns", most=1, agent="cl*"),
+        SpendingLimit(measure="turns", most=2, project="/work/app"),
+    ]
+    found = {
+        (agent, cwd): [limit.most for limit in limits_for(limits, agent, cwd)]
+        for agent in ("claude", "codex")
+        for cwd in ("/work/app/src", "/work/application")
+    }
+    assert found == {
+        ("claude", "/work/app/src"): [1, 2],
+        ("claude", "/work/application"): [1],
+        ("codex", "/work/app/src"): [2],
+        ("codex", "/work/application"): [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90s", 90),
+        ("1.5m", 90),
+        ("2h", 7200),
+        ("0s", None),
+        ("5", None),
+        ("1d", None),
+        ("-1s", None),
+    ],
+)
+def test_a_time_has_a_unit(text: str, seconds: float | None) -> None:
+    assert seconds_in(text) == seconds
+
+
+@EXAMPLES
+@given(
+    st.lists(st.lists(st.integers(0, 50), max_size=6), max_size=6),
+    st.integers(1, 200),
+)
+def test_the_first_update_that_reaches_a_limit_is_found(turns: list[list[int]], most: int) -> None:
+    """Whatever is reported, in whatever turns: not one update earlier, not one later."""
+    limit = SpendingLimit(measure="cost", most=most)
+    meter, total = Meter(), 0
+    for number, increases in enumerate(turns):
+        meter.see(started(str(number)))
+        for increase in increases:
+            total += increase
+            meter.see(costs(float(total)))
+            assert limit.is_reached(meter.session) is (total >= most)
+        meter.see(ended(str(number)))
