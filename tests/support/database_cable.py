@@ -8,17 +8,10 @@ from contextlib import asynccontextmanager, suppress
 from urllib.parse import parse_qs, urlsplit
 
 
-class Latest:
-    """How many ways there or back the newest piece that reached a database has behind it."""
-
-    ways = 0
-
-
 class Cable:
-    """`address` leads through it. It is whole until it is told otherwise. Cables to the same
-    database share its `latest`."""
+    """`address` leads through it. It is whole until it is told otherwise."""
 
-    def __init__(self, socket_path: str, latest: Latest | None = None) -> None:
+    def __init__(self, socket_path: str) -> None:
         self.address = ""
         self.is_cut = False
         self.is_pinched = False
@@ -30,11 +23,6 @@ class Cable:
         self.trips = 0
         """How often something was sent there after something had come back, or first of all: each
         costs the time to the database and back."""
-        self.ways = 0
-        """How many ways there or back, one after another, this end has waited for: each costs half
-        of that time. What is sent comes after all that had arrived; an answer comes after what it
-        answers, and a notification after all that had reached the database."""
-        self._latest = latest or Latest()
         self._socket_path = socket_path
         self._ends: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -85,7 +73,8 @@ class Cable:
     ) -> None:
         with suppress(OSError):
             while piece := await source.read(65536):
-                self._count(way, back=back)
+                self.trips += not back and way.was_back
+                way.was_back = back
                 breaks = self.breaks_back if back else self.breaks_there
                 if breaks is not None and breaks in piece:
                     self.cut()
@@ -94,17 +83,6 @@ class Cable:
                     sink.write(piece)
                     await sink.drain()
         sink.transport.abort()
-
-    def _count(self, way: _Way, *, back: bool) -> None:
-        if not back:
-            self.trips += way.was_back
-            way.sent = self.ways + 1
-            self._latest.ways = max(self._latest.ways, way.sent)
-        elif way.was_back:
-            self.ways = max(self.ways, self._latest.ways + 1)
-        else:
-            self.ways = max(self.ways, way.sent + 1)
-        way.was_back = back
 
     async def aclose(self) -> None:
         self.cut()
@@ -115,17 +93,16 @@ class Cable:
 
 
 class _Way:
-    """Which way something last went on a connection, and what was sent before the answer."""
+    """Which way something last went on a connection."""
 
     was_back = True
-    sent = 0
 
 
 @asynccontextmanager
-async def cable_to(address: str, latest: Latest | None = None) -> AsyncGenerator[Cable]:
+async def cable_to(address: str) -> AsyncGenerator[Cable]:
     """To a database on a Unix socket."""
     parts = urlsplit(address)
-    cable = Cable(f"{parse_qs(parts.query)['host'][0]}/.s.PGSQL.5432", latest)
+    cable = Cable(f"{parse_qs(parts.query)['host'][0]}/.s.PGSQL.5432")
     server = await asyncio.start_server(cable.connect, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     database = f"{parts.path}?sslmode=disable&gssencmode=disable"
