@@ -205,7 +205,7 @@ def decisions(bench: Bench) -> list[Row]:
     goal = at_most(100, "µs")
     return [
         Row(
-            f"{what} under 500 rules, CPU",
+            f"{what} under 500 stored rules, CPU",
             "{:.0f} µs",
             _cells(samples, lambda one, figure=figure: one[figure]),
             goal,

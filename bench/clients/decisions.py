@@ -1,5 +1,5 @@
-"""Decides about commands, shell lines, reads and writes under five hundred rules, and prints what
-each costs."""
+"""Decides about commands, shell lines, reads and writes under five hundred stored rules, and prints
+what each costs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ import tempfile
 import time
 from collections.abc import Callable
 from itertools import cycle
+from pathlib import Path
+
+import msgspec
 
 from dragoman.host.rules.access import Access, file_access, terminal_access
 from dragoman.host.rules.policy import Policy
-from dragoman.host.rules.rule import Rule
+from dragoman.host.rules.rule import YOUR_RULE, Rule
 from dragoman.host.workspace.reach import Reach, names_of
 from dragoman.host.workspace.roots import Workspace
+from dragoman.store.open import open_rules
 
 RULES = (
     *(Rule(effect="allow", argv_prefix=(f"tool{n}", "run"), cwd="src") for n in range(120)),
@@ -41,10 +45,13 @@ LINES = 64  # more than are remembered
 
 
 def main(count: int) -> None:
-    policy = Policy(RULES)
     with tempfile.TemporaryDirectory() as folder:
-        root = os.path.realpath(folder)
-        os.mkdir(f"{root}/src")
+        root = os.path.realpath(f"{folder}/work")
+        os.makedirs(f"{root}/src")
+        stored = open_rules(Path(folder, "data"))
+        for number, rule in enumerate(RULES):
+            stored.add(msgspec.structs.replace(rule, id=f"r{number}", source=YOUR_RULE))
+        policy = Policy(stored=stored)
         workspace = Workspace("", root)
 
         def run(line: str) -> Access:
@@ -80,6 +87,7 @@ def main(count: int) -> None:
             "read_us": microseconds(read),
             "write_us": microseconds(write),
         }
+        stored.close()
     print(json.dumps(figures))
 
 

@@ -12,7 +12,7 @@ import pytest
 from dragoman.errors import ConfigError
 from dragoman.host.rules.access import file_access
 from dragoman.host.rules.policy import Policy
-from dragoman.host.rules.project_file import MOST_BYTES, NAME, read_project_file
+from dragoman.host.rules.project_file import MOST_BYTES, NAME, RulesInForce, read_project_file
 from dragoman.host.rules.protected import protection
 from dragoman.host.rules.rule import Rule
 from dragoman.host.workspace.roots import Workspace
@@ -157,3 +157,22 @@ def test_a_file_that_takes_long_to_read_is_refused(
     assert file is not None
     with pytest.raises(ConfigError, match=problem):
         file.rules()
+
+
+def test_rules_are_looked_through_again_when_they_or_the_file_change(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = str(tmp_path_factory.mktemp("other"))
+    rules, in_force = tuple(trusted(project).rules), RulesInForce()
+    allow, deny = rules
+    assert in_force.of(rules, str(project)) == (allow, deny)
+    assert in_force.of(rules, str(project)) is in_force.of(rules, str(project))
+    (project / NAME).write_text(ALLOW)
+    assert in_force.of(rules, str(project)) == (deny,)
+    (project / NAME).write_text(ALLOW + DENY)
+    assert in_force.of(rules, other) == (deny,)
+    assert in_force.of(rules, str(project)) == (allow, deny)
+    assert in_force.of(rules[:1], str(project)) == (allow,)
+    assert in_force.of((), str(project)) == ()
+    mine = (Rule(effect="allow", source="your rule"),)
+    assert in_force.of(mine, str(project)) is mine

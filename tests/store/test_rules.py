@@ -104,7 +104,7 @@ def test_what_must_not_last_is_not_stored(tmp_path: Path, unfit: Rule) -> None:
     rules = open_rules(tmp_path)
     with pytest.raises(ValueError, match="a stored rule must have an id"):
         rules.add(unfit)
-    assert rules.list() == []
+    assert list(rules.list()) == []
     rules.close()
 
 
@@ -144,6 +144,17 @@ async def test_the_list_is_read_again_only_after_a_change(
         await store.append(lease, batch(1))
         assert list(store.rules.list()) == [rule("r1")]
         assert sum("FROM rules" in statement for statement in read) == 1
+
+
+async def test_the_list_is_the_same_while_no_rule_changes(opens: Opens) -> None:
+    async with opens() as store:
+        store.rules.add(rule("r1"))
+        known = store.rules.list()
+        lease = await begin(store)
+        await store.append(lease, batch(1))
+        assert store.rules.list() is known
+        store.rules.add(rule("r2"))
+        assert list(store.rules.list()) == [rule("r1"), rule("r2")]
 
 
 async def test_rules_can_be_used_from_any_thread_at_once(opens: Opens) -> None:

@@ -7,7 +7,6 @@ nothing of people, options or the wire.
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import time
@@ -38,7 +37,7 @@ from dragoman.host.rules.decision import (
 )
 from dragoman.host.rules.globs import is_within
 from dragoman.host.rules.line_steps import Look
-from dragoman.host.rules.project_file import in_force, remark
+from dragoman.host.rules.project_file import RulesInForce, remark
 from dragoman.host.rules.rule import (
     YOUR_ANSWER,
     YOUR_RULE,
@@ -115,12 +114,13 @@ def _is_blanket(rule: Rule, operation: Operation) -> bool:
     return rule.operation in (None, operation) and not any(conditions)
 
 
-def on_disk(access: Access) -> Look:
-    """Only for what is written does it matter which protected names lead there. Our own data is
-    nowhere, as for files that are asked of us. Each path is looked at once, and no more of them
-    than takes little time."""
+def on_disk(access: Access, ours: str | None = None) -> Look:
+    """Only for what is written does it matter which protected names lead there. Our own data, in
+    the folder `ours`, is nowhere, as for files that are asked of us. Each path is looked at once,
+    and no more of them than takes little time."""
     reach: list[Reach] = []
     known: dict[tuple[str, bool], Sighting | None] = {}
+    ours = _our_data() if ours is None else ours
 
     def seen(path: str, writing: bool) -> Sighting | None:
         if len(known) >= MOST_LOOKS:
@@ -128,7 +128,6 @@ def on_disk(access: Access) -> Look:
         if writing and not reach:
             reach.append(Reach((*access.roots, os.path.expanduser("~"))))
         found = reach[0].look(path) if writing else names_of(path)
-        ours = f"{_our_data(*map(os.environ.get, _PLACED_BY))}/"
         return None if found is not None and f"{found.path}/".startswith(ours) else found
 
     def look(path: str, writing: bool) -> Sighting | None:
@@ -144,12 +143,9 @@ MOST_LOOKS = 1024
 _TOO_MANY = "it would write more files than can be looked at"
 
 
-_PLACED_BY = ("DRAGOMAN_HOME", "XDG_DATA_HOME", "HOME")
-
-
-@functools.lru_cache(maxsize=1)  # it does not move while this process uses it
-def _our_data(*_placed_by: str | None) -> str:
-    return os.path.realpath(data_directory())
+def _our_data() -> str:
+    """The folder that no agent gets at, with a slash at its end."""
+    return f"{os.path.realpath(data_directory())}/"
 
 
 def _projects_above(folder: str, rules: Iterable[Rule]) -> set[str]:
@@ -186,8 +182,24 @@ class StoredRule(msgspec.Struct, frozen=True, omit_defaults=True):
     here: bool = True
 
 
+class CountingRules:
+    """The rules that count here, of all that are stored: made once for as many decisions as there
+    are until something else is stored."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Sequence[StoredRule], tuple[Rule, ...]] = ((), ())
+
+    def of(self, stored: Sequence[StoredRule]) -> tuple[Rule, ...]:
+        known, rules = self._last
+        if stored is not known:
+            rules = tuple(each.rule for each in stored if each.here)
+            self._last = stored, rules
+        return rules
+
+
 class RuleStore(Protocol):
-    """Where "always" answers are stored."""
+    """Where "always" answers are stored. If `list` returns a tuple, and the same one while nothing
+    changes, no decision has to look through all of it."""
 
     def list(self) -> Sequence[Rule]: ...
 
@@ -227,10 +239,16 @@ class Policy:
         """With the session that a rule is for: not its id, since an agent may give one twice."""
         self._lent: list[tuple[Workspace, Sequence[Rule]]] = []
         self._stored = stored
+        self._in_force = RulesInForce()
+        self._sources: tuple[tuple[Rule, ...], ...] = ()
+        self._joined: tuple[Rule, ...] = ()
+        """The rules of the last decision: those of all its sources."""
         self._index = RuleIndex(())
         self._forbidden = RuleIndex(())
         self._names = RealNames((), ())
         self._used: dict[str, float] = {}
+        self._ours: str | None = None
+        """Where our data is, which does not move while it is used."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -242,9 +260,14 @@ class Policy:
     def _rules_for(self, workspace: Workspace) -> tuple[Rule, ...]:
         if self._stored is None and not (self._remembered or self._lent):
             return self._given
-        ours = (rule for of, rule in self._remembered if of is None or of is workspace)
-        lent = (rule for of, rules in self._lent if of is workspace for rule in rules)
-        return (*self._given, *lent, *ours, *in_force(self._kept(), workspace.cwd))
+        ours = tuple(rule for of, rule in self._remembered if of is None or of is workspace)
+        lent = tuple(rule for of, rules in self._lent if of is workspace for rule in rules)
+        kept = self._in_force.of(self._kept(), workspace.cwd)
+        sources = (self._given, lent, ours, kept)
+        if sources != self._sources:
+            self._joined = (*self._given, *lent, *ours, *kept)
+        self._sources = sources  # also if they are equal: the next time, they are the same
+        return self._joined
 
     def remark(self, workspace: Workspace) -> str | None:
         """What a person should know about the rules that are kept with a project."""
@@ -292,7 +315,8 @@ class Policy:
     def _note_use(self, rule_id: str) -> None:
         """Not each time: it is for people who wonder whether a rule is still of use."""
         now = time.monotonic()
-        if not isinstance(self._stored, UsedRules) or now < self._used.get(rule_id, 0.0):
+        # In this order: to find out what a store can do takes longer.
+        if now < self._used.get(rule_id, 0.0) or not isinstance(self._stored, UsedRules):
             return
         self._used[rule_id] = now + _BETWEEN_USES
         try:
@@ -306,12 +330,13 @@ class Policy:
         return explain(access, index, **self._circumstances(access, workspace))
 
     def _circumstances(self, access: Access, workspace: Workspace) -> Circumstances:
+        self._ours = self._ours or _our_data()
         return {
             "now": time.time(),
             "session_id": workspace.session_id,
             "project": workspace.cwd,
             "names": self._names,
-            "look": on_disk(access),
+            "look": on_disk(access, self._ours),
         }
 
     def could_allow(self, operation: Operation, *, agent: str, person: bool) -> bool:

@@ -87,18 +87,38 @@ def of_project(rules: Iterable[Rule], project: str) -> list[Rule]:
     return [rule for rule in rules if rule.source == path and rule.project == project]
 
 
-def in_force(rules: Sequence[Rule], project: str) -> Sequence[Rule]:
-    """The stored rules without those that this project's file allowed when it was another."""
-    # Each decision asks this of all rules, and they have few sources.
-    if not any(source.endswith(NAME) for source in {rule.source for rule in rules}):
-        return rules
-    digest = _digest(project)
+class RulesInForce:
+    """The stored rules without those that this project's file allowed when it was another. Each
+    decision asks for them, so all rules are looked through only when they, or the file, are others
+    than the last time."""
+
+    def __init__(self) -> None:
+        self._rules: tuple[Rule, ...] = ()
+        self._are_of_files = False
+        self._digest: str | None = None
+        self._holding: tuple[Rule, ...] = ()
+
+    def of(self, stored: Sequence[Rule], project: str) -> tuple[Rule, ...]:
+        rules = tuple(stored)  # the same one, if it is a tuple already
+        if rules is not self._rules:
+            self._rules, self._are_of_files = rules, any(map(is_of_file, rules))
+            self._digest, self._holding = None, _holding(rules, None)
+        if not self._are_of_files:
+            return rules
+        digest = _digest(project)
+        if digest != self._digest:
+            self._digest, self._holding = digest, _holding(rules, digest)
+        return self._holding
+
+
+def _holding(rules: Iterable[Rule], digest: str | None) -> tuple[Rule, ...]:
+    """Those that count if this is the digest of the project's file."""
 
     def holds(rule: Rule) -> bool:
         is_trusted = digest is not None and rule.id.startswith(f"{digest}-")
         return rule.effect != "allow" or not is_of_file(rule) or is_trusted
 
-    return [rule for rule in rules if holds(rule)]
+    return tuple(rule for rule in rules if holds(rule))
 
 
 def _digest(project: str) -> str | None:

@@ -159,11 +159,9 @@ class RuleIndex:
 
     def _named(self, sought: Sought) -> Iterator[list[Numbered]]:
         """The rules that deny or ask about one of the programs."""
-        all_of = self._by_program if sought.any_program else sought.programs
-        for program in all_of:
-            named = self._by_program.get(program)
-            if named is None:
-                continue
+        known = self._by_program
+        for program in known if sought.any_program else known.keys() & sought.programs:
+            named = known[program]
             if sought.any_program or sought.words is None:
                 yield from named.values()
             elif len(named) < len(sought.words):

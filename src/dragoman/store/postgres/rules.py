@@ -24,7 +24,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from dragoman.errors import StoreAway, StoreCorrupt, StoreError
-from dragoman.host.rules.policy import StoredRule
+from dragoman.host.rules.policy import CountingRules, StoredRule
 from dragoman.host.rules.rule import Rule
 from dragoman.store.outage import Outage
 from dragoman.store.postgres.database import (
@@ -81,10 +81,11 @@ class PostgresRules:
         self._lock = threading.Lock()
         self._connection: _Connection | None = None
         self._known: tuple[StoredRule, ...] | None = None
+        self._counting = CountingRules()
 
     def list(self) -> Sequence[Rule]:
         """The rules that count here, in the order in which they were made."""
-        return [stored.rule for stored in self.load() if stored.here]
+        return self._counting.of(self.load())
 
     def load(self) -> tuple[StoredRule, ...]:
         """All that is stored, expired rules too."""
@@ -211,6 +212,7 @@ class KeptRules:
         self._outage = outage
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._known: tuple[StoredRule, ...] = ()
+        self._counting = CountingRules()
         self._error: StoreError | None = StoreError(outage.place, "the rules are not loaded yet")
         self._may_be_old = asyncio.Event()
         self._on_their_way: dict[asyncio.Future[bool], tuple[str, tuple[StoredRule, ...]]] = {}
@@ -221,7 +223,7 @@ class KeptRules:
 
     def list(self) -> Sequence[Rule]:
         """The rules that count here, in the order in which they were made."""
-        return [stored.rule for stored in self.load() if stored.here]
+        return self._counting.of(self.load())
 
     def load(self) -> tuple[StoredRule, ...]:
         """All that is stored, expired rules too. Raises StoreError when they are there and cannot
@@ -269,7 +271,9 @@ class KeptRules:
             return self.heard()
         for rule_id, now in self._on_their_way.values():
             found = _replaced(found, rule_id, now)
-        self._known, self._error = found, None
+        self._error = None
+        if found != self._known:
+            self._known = found  # else the same, so that nobody looks through them again
         return None
 
     def _not_read(self, error: StoreError) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import StoreError
-from dragoman.host.rules.policy import StoredRule
+from dragoman.host.rules.policy import CountingRules, StoredRule
 from dragoman.host.rules.rule import Rule
 from dragoman.store.sqlite.database import Database, damaged
 from dragoman.store.sqlite.tables import migrate
@@ -46,22 +46,30 @@ class SqliteRules:
         self._lock = threading.Lock()
         self._db: Database | None = None
         self._seen: int | None = None
+        self._rows: list[tuple[Any, ...]] = []
         self._known: tuple[StoredRule, ...] = ()
+        self._counting = CountingRules()
         self._uses: dict[str, float] = {}
         """When rules were used, as far as it could not be noted yet."""
 
     def list(self) -> Sequence[Rule]:
         """The rules alone, in the order in which they were made."""
-        return [stored.rule for stored in self.load()]
+        return self._counting.of(self.load())
 
     def load(self) -> tuple[StoredRule, ...]:
         """All that is stored, expired rules too."""
         with self._opened() as db:
             version = db.data_version()
             if version != self._seen:
-                self._known = tuple(_stored(db, row) for row in db.rows(_LOAD))
+                self._read(db.rows(_LOAD), db)
                 self._seen = version
             return self._known
+
+    def _read(self, rows: list[tuple[Any, ...]], db: Database) -> None:
+        """Most of what is written to the store is not a rule."""
+        if rows != self._rows:
+            self._known = tuple(_stored(db, row) for row in rows)
+            self._rows = rows
 
     def add(self, rule: Rule, home: str | None = None) -> None:
         """Store a rule; one with the same id is replaced. The store is of one machine, which is
