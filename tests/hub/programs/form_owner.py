@@ -7,6 +7,8 @@ import asyncio
 import os
 import signal
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,22 @@ class Launcher:
 
 
 class StandsStill(Hub):
-    """As soon as the other process has the key, and before it can send anything."""
+    """As soon as the other process has the key, and before it can send anything; not while the
+    thread that writes has the database locked, or else nothing could be sent."""
+
+    def stand_still(self) -> None:
+        writer = vars(self.store)["_writer"]
+        patience: Callable[[], float | None] = writer._patience
+        stood = threading.Event()
+
+        def waiting() -> float | None:
+            if not stood.is_set():
+                os.kill(os.getpid(), signal.SIGSTOP)
+                stood.set()
+            return patience()
+
+        writer._patience = waiting
+        stood.wait()
 
     async def _serve(self, session_id: str, command: c.Command) -> c.Reply:
         reply = await super()._serve(session_id, command)
@@ -49,7 +66,7 @@ class StandsStill(Hub):
 
             async def settled(*given: Any) -> None:
                 await settle(*given)
-                os.kill(os.getpid(), signal.SIGSTOP)
+                self.stand_still()
 
             self.store.settle = settled  # type: ignore[method-assign]
         return reply
