@@ -19,6 +19,7 @@ from dragoman.host.workspace.changes import Change
 from dragoman.session.facts import RootSnapshot
 
 PROGRAMS = Path(__file__).parent / "programs"
+LONG = (pytest.mark.soak, pytest.mark.within(3600))
 
 
 @pytest.fixture
@@ -299,7 +300,7 @@ def repository(folder: Path) -> None:
     (folder / "ignored").write_text("ignored\n")
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=LONG)])
 async def test_snapshots_leave_the_users_repository_alone(
     folder: Path, watched: Watched, count: int
 ) -> None:
@@ -552,7 +553,7 @@ class Story:
         assert [line for line in self.persons if line not in there] == []
 
 
-@pytest.mark.parametrize("count", [50, pytest.param(1_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [50, pytest.param(1_000, marks=LONG)])
 async def test_no_edit_of_a_person_is_ever_lost(folder: Path, tmp_path: Path, count: int) -> None:
     for seed in range(count):
         for name in ("one", "two"):

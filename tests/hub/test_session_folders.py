@@ -135,6 +135,28 @@ async def test_what_an_agent_did_is_undone_that_cannot_continue(
     assert len(agent.received) == before
 
 
+async def test_without_git_a_revert_says_what_it_cannot_undo(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the session runs or not."""
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    agent = Own(lambda text: void((folder / "new.txt").write_text(text)))
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        await asked(live, "hello\n")
+        for _ in range(2):
+            with pytest.raises(CommandRefused) as refused:
+                await hub.send(live.id, c.Revert())
+            assert refused.value.code == "unsupported"
+            assert "by itself was not seen: git is not installed" in str(refused.value)
+            with pytest.raises(CommandRefused, match="nothing was reverted: git is not installed"):
+                await hub.send(live.id, c.Restore(hunks=["h-1"]))
+            if live.id in hub.live:
+                await hub.detach(live)
+        assert live.id not in hub.live
+        assert (folder / "new.txt").read_text() == "hello\n"
+
+
 async def test_a_session_is_reverted_while_it_is_opened(tmp_path: Path, folder: Path) -> None:
     agent = Own(lambda text: void((folder / "new.txt").write_text(text)))
     async with watching(tmp_path, agent) as hub:

@@ -9,12 +9,13 @@ import pytest
 from support.hubs import hub_with, stored_events
 
 from dragoman import Policy
-from dragoman.errors import StoreAway
+from dragoman.errors import CommandRefused, StoreAway
 from dragoman.host.workspace.changes import MAX_KEPT_BYTES
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.owner import this_process
 from dragoman.hub.hub import Hub
 from dragoman.hub.running.written_files import MAX_PATH, Written
+from dragoman.schema import v1
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.store.archive import Archive, import_session
@@ -52,12 +53,40 @@ async def test_what_was_written_in_another_life_is_undone_turn_by_turn(tmp_path:
             await hub.detach(hub.live[session_id])
         assert await undone(hub, session_id, turns[2]) == ["a"]
         assert file.read_text() == "1"
-        await hub.detach(hub.live[session_id])
+        assert session_id not in hub.live
+        await hub.open(session_id)
         assert await undone(hub, session_id, turns[2]) == []
         assert await undone(hub, session_id, turns[1]) == ["a"]
         assert file.read_text() == "0"
         assert await undone(hub, session_id) == ["a"]
         assert not file.exists()
+
+
+async def test_what_was_written_for_an_agent_that_cannot_continue_is_undone(tmp_path: Path) -> None:
+    agent = ScriptedAgent(writes)
+    agent.capabilities = v1.AgentCapabilities()
+    file = tmp_path / "a"
+    file.write_text("before")
+    async with hub_with(tmp_path, agent, policy=WRITES) as hub:
+        session_id = (await hub.create("it", str(tmp_path))).id
+        await done(hub, session_id, "a agent")
+        await hub.detach(hub.live[session_id])
+        received = len(agent.received)
+        file.write_text("person")
+        with pytest.raises(CommandRefused) as refused:
+            await undone(hub, session_id)
+        assert (refused.value.code, list(refused.value.detail["reasons"])) == (
+            "conflict",
+            [str(file)],
+        )
+        assert file.read_text() == "person"
+        with pytest.raises(CommandRefused, match="there are no snapshots of the folder"):
+            await hub.send(session_id, c.Restore(force=True, choices={str(file): "keep"}))
+        reply = await hub.send(session_id, c.Revert(force=True))
+        assert (reply["paths"], file.read_text()) == ([str(file)], "before")
+        events = await stored_events(hub, session_id)
+        assert [x.path for x in events if isinstance(x, e.FileReverted)] == [str(file)]
+        assert len(agent.received) == received
 
 
 async def test_a_fork_undoes_nothing_of_the_session_it_came_from(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import shlex
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
@@ -281,19 +281,14 @@ class Gate(msgspec.Struct, eq=False, kw_only=True):
         undone = await self._local_files.revert(
             self.workspace, turn=turn_id, paths=paths, force=force
         )
-        for change in undone:
-            self.record(e.FileReverted(str(change.path), turn_id))
-            how = "was restored" if change.existed else "was deleted, because it was new"
-            self.record(e.Notice(f"{change.path} {how}", source="client"))
+        for event in told_of(undone, turn_id):
+            self.record(event)
         return undone
 
     def recall(self, earlier: Sequence[Change]) -> None:
         """Have what was written before this process ran the session listed and undone as well, as
         far as it is inside the workspace. Raises Unsupported."""
-        inside = [
-            each for each in earlier if self._file_access("write", each.path).place == "inside"
-        ]
-        self._local_files.changes(self.workspace).follow(inside)
+        self._local_files.recall(self.workspace, earlier)
 
     def forget(self) -> None:
         """Let go of what the writes replaced: nobody is going to look at them here."""
@@ -465,6 +460,14 @@ def _title(command: TerminalCommand, cwd: str | None) -> str:
     where = "" if cwd is None else f" in {cwd}"
     names = ", ".join(shown_names(tuple(command.env)))
     return f"Run {line}{where}" + (f" with {names} set" if command.env else "")
+
+
+def told_of(undone: Sequence[Change], turn_id: str | None) -> Iterator[e.Event]:
+    """What goes on record of writes that were undone."""
+    for change in undone:
+        yield e.FileReverted(str(change.path), turn_id)
+        how = "was restored" if change.existed else "was deleted, because it was new"
+        yield e.Notice(f"{change.path} {how}", source="client")
 
 
 _PROTOCOLS = {

@@ -26,9 +26,16 @@ from dragoman.host.workspace.changes import MAX_CHANGES, Change
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.opener import Opener
 from dragoman.hub.running.event_recorder import EventRecorder
-from dragoman.hub.running.restores import FolderHistory, read_history, revert_stored
+from dragoman.hub.running.restores import (
+    FolderHistory,
+    must_be_something,
+    must_be_whole_files,
+    read_history,
+    revert_stored,
+    revert_written,
+)
 from dragoman.hub.running.running_session import RunningSession, refused
-from dragoman.hub.running.written_files import told_changes
+from dragoman.hub.running.written_files import read_own, told_changes
 from dragoman.hub.stored.stored_sessions import status_of
 from dragoman.session import events as e
 from dragoman.session.facts import Author, RootSnapshot
@@ -159,24 +166,34 @@ class Folders:
 
     async def revert_stored(self, session_id: str, command: c.Command) -> c.Reply | None:
         """Undo what a session did that no process runs: its agent is not started, which may not
-        remember it. None for another command, and where there are no snapshots.
+        remember it. None for another command, and for a session without a folder.
 
         Raises SessionOwned, CommandRefused.
         """
-        snapshots = self.snapshots
-        if snapshots is None or not isinstance(command, c.Revert | c.Restore):
+        if not isinstance(command, c.Revert | c.Restore):
             return None
         async with self._hub.running.opening(session_id):
             if session_id in self._hub.live:  # someone here was quicker
                 return None
             async with self._stored(session_id) as (record, log):
-                history = await read_history(self._hub.store, record)
-                if not history.timeline.has_snapshots(command.turn_id):
+                if not record.cwd:
                     return None
                 try:
-                    return await revert_stored(command, record, history, log, snapshots)
+                    return await self._revert_stored(command, record, log)
                 except DragomanError as error:
                     raise refused(session_id, error) from error
+
+    async def _revert_stored(
+        self, command: c.Revert | c.Restore, record: SessionRecord, log: SessionLog
+    ) -> c.Reply:
+        history = await read_history(self._hub.store, record)
+        timeline = history.timeline
+        if self.snapshots is not None and timeline.has_snapshots(command.turn_id):
+            return await revert_stored(command, record, history, log, self.snapshots)
+        must_be_whole_files(record.id, command, timeline)
+        written = await read_own(self._hub.store, record)
+        reply = await revert_written(command, record, written, log)
+        return must_be_something(record.id, reply, command, timeline)
 
     @asynccontextmanager
     async def _stored(self, session_id: str) -> AsyncGenerator[tuple[SessionRecord, SessionLog]]:

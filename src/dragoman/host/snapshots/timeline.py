@@ -81,6 +81,11 @@ class Timeline:
         wanted = [each for each in self.steps if step_id in (None, each.id)]
         return any(root.tree is not None for step in wanted for root in step.start)
 
+    def problem(self, step_id: str | None) -> str:
+        """Why a folder could not be read before this turn or restore, or before one of them."""
+        wanted = [each for each in self.steps if step_id in (None, each.id)]
+        return next((root.problem for each in wanted for root in each.start if root.problem), "")
+
     @property
     def cut(self) -> Step | None:
         """The last turn, if nobody has read the folders after it."""

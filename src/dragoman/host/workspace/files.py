@@ -16,10 +16,11 @@ from typing import Protocol
 import msgspec
 
 from dragoman.errors import InvalidParams, RemoteError
+from dragoman.host.rules.globs import is_within
 from dragoman.host.serial_worker import Lane
 from dragoman.host.workspace.atomic import Existing, existing, read_up_to, replace
 from dragoman.host.workspace.changes import Change, Changes, revert
-from dragoman.host.workspace.jail import Jail, real_path, recognise, refusal
+from dragoman.host.workspace.jail import Jail, real_path, real_roots, recognise, refusal
 from dragoman.host.workspace.roots import Workspace
 
 MAX_BYTES = 10 << 20
@@ -158,6 +159,13 @@ class LocalFiles:
     def changes(self, workspace: Workspace) -> Changes:
         """What the session has written; set its `turn` when a turn begins."""
         return self._desk(workspace).changes
+
+    def recall(self, workspace: Workspace, earlier: Sequence[Change]) -> None:
+        """Have these writes, from before all that was recorded here, listed and undone as well,
+        as far as they are inside the workspace."""
+        roots = real_roots(workspace)
+        inside = [each for each in earlier if any(is_within(each.path, root) for root in roots)]
+        self.changes(workspace).follow(inside)
 
     async def revert(
         self,

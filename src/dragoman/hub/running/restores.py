@@ -14,10 +14,15 @@ import msgspec
 from dragoman.client.sessions.folder_tracker import FolderTracker, new_restore_id
 from dragoman.client.sessions.session import Session
 from dragoman.client.sessions.session_log import SessionLog
-from dragoman.errors import DragomanError
+from dragoman.data_directory import data_directory
+from dragoman.errors import CommandRefused, DragomanError
+from dragoman.host.gate import told_of
 from dragoman.host.snapshots import timeline as t
 from dragoman.host.snapshots.snapshots import Reverted, Snapshots, undo_of
 from dragoman.host.snapshots.undo_plan import Choices
+from dragoman.host.workspace.files import LocalFiles
+from dragoman.host.workspace.jail import found
+from dragoman.host.workspace.roots import Workspace
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.running.written_files import TYPES, Written
 from dragoman.session import events as e
@@ -37,16 +42,16 @@ class FolderHistory(msgspec.Struct):
 
 async def read_history(store: Store, record: SessionRecord) -> FolderHistory:
     opened_as = None if record.parent is None else record.agent_session_id
-    found = FolderHistory(t.Timeline(opened_as), Written())
+    history = FolderHistory(t.Timeline(opened_as), Written())
     imported = 0 if record.imported is None else record.imported.events
     kinds = tuple(dict.fromkeys((*TYPES, *t.TYPES)))
     async for stored in events_of_types(store, record.id, kinds):
         with suppress(msgspec.DecodeError):  # of another version, or damaged
             event = stored.decode()
-            found.written.feed(event)
+            history.written.feed(event)
             if stored.seq > imported:
-                found.timeline.feed(event)
-    return found
+                history.timeline.feed(event)
+    return history
 
 
 logger = logging.getLogger("dragoman.hub")
@@ -62,9 +67,9 @@ class Restores:
         self._tracker = tracker
         self._waiting: set[asyncio.Task[None]] = set()
 
-    def has(self, step_id: str | None) -> bool:
-        """Whether there are snapshots of this turn or restore, or of any."""
-        return self._tracker.timeline.has_snapshots(step_id)
+    @property
+    def timeline(self) -> t.Timeline:
+        return self._tracker.timeline
 
     async def revert(self, command: c.Revert | c.Restore) -> c.Reply:
         """Raises RevertConflict."""
@@ -139,6 +144,57 @@ async def revert_stored(
     for notice in done.notices():
         log.record(notice)
     return _reply(done)
+
+
+# ── without snapshots ─────────────────────────────────────────────────────────────────────────
+
+# Where there is no git, or the folder was not watched, what Dragoman wrote for the agent is undone.
+
+
+async def revert_written(
+    command: c.Revert | c.Restore, record: SessionRecord, written: Written, log: SessionLog
+) -> c.Reply:
+    """Of a session that is ours and that nobody runs. Raises RevertConflict."""
+    folders = tuple(record.additional_directories)
+    workspace = found(Workspace(record.id, record.cwd, folders))
+    files = LocalFiles(forbidden=[str(data_directory())])
+    files.recall(workspace, written.to_undo())
+    undone = await files.revert(
+        workspace, turn=command.turn_id, paths=command.paths, force=command.force
+    )
+    for event in told_of(undone, command.turn_id):
+        log.record(event)
+    return {"paths": [str(change.path) for change in undone]}
+
+
+def must_be_whole_files(
+    session_id: str, command: c.Revert | c.Restore, timeline: t.Timeline | None
+) -> None:
+    """Raises CommandRefused for what only snapshots can do."""
+    if not isinstance(command, c.Restore):
+        return
+    if command.hunks is not None or command.since or command.choices:
+        why = _problem(timeline, command) or "there are no snapshots of the folder"
+        raise CommandRefused(session_id, "unsupported", f"nothing was reverted: {why}")
+
+
+def must_be_something(
+    session_id: str,
+    reply: c.Reply,
+    command: c.Revert | c.Restore,
+    timeline: t.Timeline | None,
+) -> c.Reply:
+    """Raises CommandRefused where nothing was undone, and the agent may have done something by
+    itself that nobody saw."""
+    if not reply["paths"] and (why := _problem(timeline, command)):
+        sentence = "nothing was reverted: Dragoman wrote nothing for the agent here, and"
+        sentence += f" what the agent did by itself was not seen: {why}"
+        raise CommandRefused(session_id, "unsupported", sentence)
+    return reply
+
+
+def _problem(timeline: t.Timeline | None, command: c.Revert | c.Restore) -> str:
+    return "" if timeline is None else timeline.problem(command.turn_id)
 
 
 def _restore(command: c.Revert | c.Restore) -> c.Restore:

@@ -37,8 +37,8 @@ from dragoman.host.workspace.changes import Change
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.running.agent_pool import PooledAgent
 from dragoman.hub.running.event_recorder import EventRecorder
-from dragoman.hub.running.restores import Restores
-from dragoman.hub.running.written_files import read_written
+from dragoman.hub.running.restores import Restores, must_be_something, must_be_whole_files
+from dragoman.hub.running.written_files import read_own, read_written
 from dragoman.hub.stored.stored_sessions import (
     WORTH_A_SNAPSHOT,
     status_of,
@@ -242,15 +242,16 @@ class RunningSession:
         return {}
 
     async def _revert(self, command: c.Revert | c.Restore) -> c.Reply:
-        turn_id, paths = command.turn_id, command.paths
-        if (restores := self.restores) is not None and restores.has(turn_id):
+        turn_id, paths, restores = command.turn_id, command.paths, self.restores
+        timeline = None if restores is None else restores.timeline
+        if restores is not None and restores.timeline.has_snapshots(turn_id):
             return await restores.revert(command)
-        if isinstance(command, c.Restore) and (command.hunks is not None or command.since):
-            raise Unsupported("restoring without snapshots of the folder")
+        must_be_whole_files(self.id, command, timeline)
         if turn_id is None or not self.session.gate.changes(turn_id):
             await self.recall()
         undone = await self.session.gate.revert(turn_id, paths=paths, force=command.force)
-        return {"paths": [str(change.path) for change in undone]}
+        reply: c.Reply = {"paths": [str(change.path) for change in undone]}
+        return must_be_something(self.id, reply, command, timeline)
 
     async def _traced(
         self, trace: dict[str, str], content: PromptInput, terms: TurnTerms | None = None
@@ -264,13 +265,9 @@ class RunningSession:
     async def recall(self) -> None:
         """Have the session's `changes` and `revert` know of what it wrote before it was run here.
         Raises Unsupported where what serves files keeps nothing of them."""
-        record = self.record
-        opened_as = None if record.parent is None else record.agent_session_id
         async with self._recalling:
             if self._last_before:
-                before = await read_written(
-                    self._store, self.id, until=self._last_before, opened_as=opened_as
-                )
+                before = await read_own(self._store, self.record, until=self._last_before)
                 self.session.gate.recall(before.to_undo())
                 self._last_before = 0
 

@@ -140,6 +140,12 @@ class Written:
         return sorted(changes, key=lambda change: change.sequence)
 
 
+async def read_own(store: Store, record: SessionRecord, *, until: int | None = None) -> Written:
+    """Of a fork, not what the session wrote that it came from."""
+    opened_as = None if record.parent is None else record.agent_session_id
+    return await read_written(store, record.id, until=until, opened_as=opened_as)
+
+
 async def read_written(
     store: Store, session_id: str, *, until: int | None = None, opened_as: str | None = None
 ) -> Written:
