@@ -170,10 +170,10 @@ def landlock_version() -> int:
         return 0
 
 
-def landlock_ruleset(files: int, scoped: int, network: int = 0) -> int:
-    """A ruleset that governs these rights to files; `network` needs version 4, `scoped` 6."""
-    attr = (ctypes.c_uint64 * 3)(files, network, scoped)
-    size = 24 if scoped else 16 if network else 8
+def landlock_ruleset(files: int, scoped: int) -> int:
+    """A ruleset that governs these rights to files; `scoped` needs version 6."""
+    attr = (ctypes.c_uint64 * 3)(files, 0, scoped)
+    size = 24 if scoped else 8
     return _checked(_create_ruleset(_LANDLOCK_CREATE, ctypes.byref(attr), size, 0))
 
 

@@ -15,8 +15,6 @@ _CHANGE_FOLDERS = sum(1 << bit for bit in range(4, 13))
 """Remove and make: folders, files, sockets, pipes, devices, links."""
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2
 _SCOPE_VERSION = 6
-_TCP, _NETWORK_VERSION = 1 | 2, 4
-"""Binding to a port and connecting to one; nothing else of the network is governed."""
 _DEVICES = (b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/tty", b"/dev/ptmx", b"/dev/pts")
 
 
@@ -37,8 +35,7 @@ def enter(plan: FencePlan) -> None:
     calls.leave_keyring()
     calls.drop_privileges()
     rights = _rights(version)
-    is_offline = plan.offline and version >= _NETWORK_VERSION
-    ruleset = calls.landlock_ruleset(rights, scoped, _TCP if is_offline else 0)
+    ruleset = calls.landlock_ruleset(rights, scoped)
     for path in (*plan.writable, plan.temporary, *filter(os.path.exists, _DEVICES)):
         _allow(ruleset, path, rights)
     _enter(ruleset)

@@ -29,7 +29,7 @@ class FencePlan:
         covered: Paths = (),
         kept: Paths = (),
         network: tuple[int, ...] = (),
-        offline: bool = False,
+        sockets: tuple[int, ...] = (),
         gate: str = "",
         listen: Listen | None = None,
     ) -> None:
@@ -49,8 +49,8 @@ class FencePlan:
         self.network = network
         """The host's descriptors of the namespaces in whose network the program lives; none for
         the network of the machine."""
-        self.offline = offline
-        """Without namespaces: whether TCP is refused, where the kernel can do that."""
+        self.sockets = sockets
+        """The only kinds of sockets that may be made; none for all of them."""
         self.gate = gate
         """What the kernel asks the host about: `exec`, `write` for that and opening files for
         writing, or nothing."""

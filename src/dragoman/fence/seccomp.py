@@ -1,8 +1,9 @@
-"""The filter that makes the kernel ask us about some system calls of a program and its descendants.
+"""Filters of system calls, around a program and its descendants.
 
-Installed between fork and exec, in the program-to-be; the *listener* that comes of it goes to the
-host, which answers for each call. Starting a program is always asked about, opening a file for
-writing if the plan says so. Programs of the machine's older, narrower kind are asked about too.
+Installed between fork and exec, in the program-to-be. One makes the kernel ask us: the *listener*
+that comes of it goes to the host, which answers for each call. Starting a program is always asked
+about, opening a file for writing if the plan says so. The other refuses sockets of a kind that no
+network namespace governs. Programs of the machine's older, narrower kind meet both.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from . import kernel_calls as calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 EXECVE, EXECVEAT, OPEN, OPENAT, OPENAT2, CREAT = (
     "execve",
@@ -25,6 +26,9 @@ EXECVE, EXECVEAT, OPEN, OPENAT, OPENAT2, CREAT = (
     "openat2",
     "creat",
 )
+_SOCKET, _RING = "socket", "io_uring_setup"
+_SOCKETCALL = "socketcall"
+"""The narrow kind's one call for everything about sockets; its first argument is what to do."""
 _GENERIC = {EXECVE: 221, EXECVEAT: 281, OPENAT: 56, OPENAT2: 437}
 # The numbers of the calls by the kernel's word for an architecture.
 NUMBERS: dict[int, dict[str, int]] = {
@@ -35,6 +39,18 @@ NUMBERS: dict[int, dict[str, int]] = {
     0xC00000F3: _GENERIC,
 }
 _X86_64 = 0xC000003E
+_SOCKETS: dict[int, dict[str, int]] = {
+    0xC000003E: {_SOCKET: 41, _RING: 425},
+    0x40000003: {_SOCKET: 359, _SOCKETCALL: 102, _RING: 425},
+    0xC00000B7: {_SOCKET: 198, _RING: 425},
+    0x40000028: {_SOCKET: 281, _RING: 425},
+    0xC00000F3: {_SOCKET: 198, _RING: 425},
+}
+_UNIX, _INET, _INET6, _NETLINK, _PACKET = 1, 2, 10, 16, 17
+OF_A_NETWORK = (_UNIX, _INET, _INET6, _NETLINK, _PACKET)
+"""The kinds of sockets that a network namespace, or the fence, keeps inside."""
+OF_NO_NETWORK = (_UNIX, _NETLINK)
+_MAKE_SOCKET = 1
 _BY_MACHINE = {
     "x86_64": (_X86_64, 0x40000003),
     "aarch64": (0xC00000B7, 0x40000028),
@@ -51,9 +67,13 @@ _NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
 
 
 def install(*, writes: bool) -> int:
-    """Put the filter around this process; the listener. Raises OSError: EBUSY where there is one
-    already."""
-    program = b"".join(_program(_BY_MACHINE[os.uname().machine], writes=writes))
+    """Have the kernel ask about this process; the listener. Raises OSError: EBUSY where there is
+    one already."""
+
+    def section(architecture: int) -> Iterator[bytes]:
+        return _asked(NUMBERS[architecture], writes=writes)
+
+    program = _program(section)
     try:
         # Who waits for an answer is not disturbed by signals other than the one that kills it.
         return calls.install_filter(program, _NEW_LISTENER | _WAIT_KILLABLE)
@@ -63,21 +83,30 @@ def install(*, writes: bool) -> int:
         return calls.install_filter(program, _NEW_LISTENER)
 
 
-def _program(architectures: tuple[int, ...], *, writes: bool) -> Iterator[bytes]:
-    yield _step(_LOAD, _ARCHITECTURE)
-    for architecture in architectures:
-        section = list(_section(architecture, writes=writes))
-        yield _step(_EQUAL, architecture, missed=len(section))
-        yield from section
-    yield _step(_RETURN, _ALLOW)
+def close_sockets(kinds: tuple[int, ...]) -> None:
+    """Let nobody here make a socket of another kind. Raises OSError.
+
+    Rings make sockets without the call that is looked at, so there are none."""
+
+    def section(architecture: int) -> Iterator[bytes]:
+        return _sockets(_SOCKETS[architecture], kinds)
+
+    calls.install_filter(_program(section), 0)
 
 
-def _section(architecture: int, *, writes: bool) -> Iterator[bytes]:
-    numbers = NUMBERS[architecture]
-    yield _step(_LOAD, _NUMBER)
-    if architecture == _X86_64:
-        yield _step(_AT_LEAST, _WIDE, missed=1)
-        yield _step(_RETURN, _FAIL | errno.ENOSYS)
+def _program(section: Callable[[int], Iterator[bytes]]) -> bytes:
+    """Each architecture of this machine has its section, for which a number is loaded."""
+    steps = [_step(_LOAD, _ARCHITECTURE)]
+    for architecture in _BY_MACHINE[os.uname().machine]:
+        inner = [_step(_LOAD, _NUMBER), *section(architecture), _step(_RETURN, _ALLOW)]
+        if architecture == _X86_64:
+            refused = _step(_RETURN, _FAIL | errno.ENOSYS)
+            inner[1:1] = [_step(_AT_LEAST, _WIDE, missed=1), refused]
+        steps += [_step(_EQUAL, architecture, missed=len(inner)), *inner]
+    return b"".join((*steps, _step(_RETURN, _ALLOW)))
+
+
+def _asked(numbers: dict[str, int], *, writes: bool) -> Iterator[bytes]:
     asked = [EXECVE, EXECVEAT, *([CREAT, OPENAT2] if writes else [])]
     for name in filter(numbers.__contains__, asked):
         yield _step(_EQUAL, numbers[name], missed=1)
@@ -89,7 +118,23 @@ def _section(architecture: int, *, writes: bool) -> Iterator[bytes]:
             yield _step(_ANY_BIT, WRITES, missed=1)
             yield _step(_RETURN, _ASK)
             yield _step(_RETURN, _ALLOW)
-    yield _step(_RETURN, _ALLOW)
+
+
+def _sockets(numbers: dict[str, int], kinds: tuple[int, ...]) -> Iterator[bytes]:
+    yield _step(_EQUAL, numbers[_RING], missed=1)
+    yield _step(_RETURN, _FAIL | errno.ENOSYS)
+    if _SOCKETCALL in numbers:  # its arguments are in memory, where no filter sees them
+        yield _step(_EQUAL, numbers[_SOCKETCALL], missed=4)
+        yield _step(_LOAD, _ARGUMENTS)
+        yield _step(_EQUAL, _MAKE_SOCKET, missed=1)
+        yield _step(_RETURN, _FAIL | errno.ENOSYS)
+        yield _step(_RETURN, _ALLOW)
+    yield _step(_EQUAL, numbers[_SOCKET], missed=2 + 2 * len(kinds))
+    yield _step(_LOAD, _ARGUMENTS)
+    for kind in kinds:
+        yield _step(_EQUAL, kind, missed=1)
+        yield _step(_RETURN, _ALLOW)
+    yield _step(_RETURN, _FAIL | errno.EAFNOSUPPORT)
 
 
 def _step(code: int, value: int, *, missed: int = 0) -> bytes:

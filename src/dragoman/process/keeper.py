@@ -459,6 +459,8 @@ def _become(order: Order, stdio: Sequence[int], keeper: int, report: int, life: 
             plan = FencePlan.unpacked(packed)
             if plan.way == "landlock":
                 landlock.enter(plan)
+            if plan.sockets:
+                seccomp.close_sockets(plan.sockets)
             step = "gate"
             if plan.gate:
                 _hand_over(seccomp.install(writes=plan.gate == "write"), life)

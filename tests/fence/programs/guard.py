@@ -1,9 +1,10 @@
 """Makes a playground and runs attempts in it: `guard.py PLAYGROUND KIND [NAME …]`.
 
-Prints what `escapes.py` prints. With the kind `open` there is no fence: that is the control of
-`fenced`. Around the program there is everything that it could attack: a process of the same user,
-sockets, keys. `none` and `listed` are fences with such a network, in which `network_escapes.py` is
-run instead; `online` is their control.
+Prints what the attempts print. With the kind `open` there is no fence: that is the control of
+`fenced`, and of `landlock`, a fence without namespaces. Around the program there is everything that
+it could attack: a process of the same user, sockets, keys. `none` and `listed` are fences with such
+a network, in which `network_escapes.py` is run instead, and `landlock-none` is one without
+namespaces; `online` is their control.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 PLACE, KIND, *NAMES = sys.argv[1:]
@@ -28,19 +29,24 @@ os.environ.update(
     HOME=str(HOME),
     DRAGOMAN_HOME=str(P / "data"),
     DRAGOMAN_SETTINGS=str(HOME / ".config/dragoman/settings.json"),
+    NETWORK={"none": "none", "listed": "listed"}.get(KIND.removeprefix("landlock-"), "all"),
     SSH_AUTH_SOCK=str(P / "sockets/ssh"),
     DBUS_SESSION_BUS_ADDRESS=f"unix:path={P}/sockets/bus",
 )
 for variable in ("GIT_DIR", "GIT_WORK_TREE", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
     os.environ.pop(variable, None)
 
+from dragoman.host.fence import fence as fence_module  # noqa: E402
 from dragoman.host.fence.fence import Fence, sockets_of_others  # noqa: E402
-from dragoman.host.fence.fence_terms import NetworkTerms  # noqa: E402
+from dragoman.host.fence.fence_terms import FenceMode, NetworkTerms  # noqa: E402
 from dragoman.host.fence.floor import Floor, Own, floor_for  # noqa: E402
+from dragoman.process.child import Process  # noqa: E402
 from dragoman.process.spawn import spawn  # noqa: E402
 
-PROGRAMS = [Path(__file__).with_name(name) for name in ("escapes.py", "network_escapes.py")]
-IS_ABOUT_FILES = KIND in ("fenced", "open")
+PROGRAMS = [path for path in Path(__file__).parent.glob("*.py") if path.name != "guard.py"]
+PROGRAM = "escapes.py" if KIND in ("fenced", "landlock", "open") else "network_escapes.py"
+ROOM = ctypes.create_string_buffer(64)
+"""Memory of ours that nobody else needs."""
 libc = ctypes.CDLL(None, use_errno=True)
 SHARED_MEMORY_KEY = 0x44524147
 
@@ -181,10 +187,66 @@ def shared_memory() -> Generator[None]:
         file.unlink()
 
 
-def hold_key() -> None:
+@contextmanager
+def keys() -> Generator[None]:
+    """In a session keyring of our own, and in that of the user."""
     is_usual = os.uname().machine == "x86_64"
-    libc.syscall(250 if is_usual else 219, 1, None)  # a session keyring of our own
-    libc.syscall(248 if is_usual else 217, b"user", b"dragoman-test", b"secret", 6, -3)
+    control, add = (250, 248) if is_usual else (219, 217)
+    libc.syscall(control, 1, None)
+    held = [
+        (libc.syscall(add, b"user", b"dragoman-test", b"secret", 6, keyring), keyring)
+        for keyring in (-3, -4)
+    ]
+    try:
+        yield
+    finally:
+        for key, keyring in held:
+            libc.syscall(control, 9, key, keyring)
+
+
+@contextmanager
+def own_terminal() -> Generator[str]:
+    """One that is ours to type into, and the name of another."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    os.setsid()
+    pairs = [os.openpty() for _ in range(2)]
+    ours, another = (os.ttyname(theirs) for _, theirs in pairs)
+    os.close(os.open(ours, os.O_RDWR))  # the first that is opened becomes ours
+    yield another
+    for descriptor in (number for pair in pairs for number in pair):
+        os.close(descriptor)
+
+
+@asynccontextmanager
+async def helpers() -> AsyncGenerator[str]:
+    """The processes that Dragoman needs for a program that runs."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    process = await spawn(
+        ["sleep", "1000"],
+        env=dict(os.environ),
+        cwd="/",
+        stdin=nothing,
+        stdout=nothing,
+        stderr=nothing,
+    )
+    os.close(nothing)
+    try:
+        yield " ".join(map(str, above(process)))
+    finally:
+        await process.stop(exit_within=0, term_within=0)
+
+
+def above(process: Process) -> list[int]:
+    found: list[int] = []
+    pid = process.pid
+    while (pid := parent_of(pid)) not in (os.getpid(), 0, 1):
+        found.insert(0, pid)
+    assert found
+    return found
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def floor(roots: Sequence[str]) -> Floor:
@@ -196,11 +258,30 @@ def floor(roots: Sequence[str]) -> Floor:
     )
 
 
+async def run(command: list[str]) -> None:
+    async with helpers() as numbers:
+        os.environ["HELPERS"] = numbers
+        if KIND in ("open", "online"):
+            await open_to_all(command)
+        else:
+            await fenced(command)
+
+
+async def open_to_all(command: list[str]) -> None:
+    inherited = os.open(P / "outside/file", os.O_WRONLY)
+    process = await asyncio.create_subprocess_exec(*command, cwd=P / "ws", pass_fds=[inherited])
+    assert await process.wait() == 0
+
+
 async def fenced(command: list[str]) -> None:
-    network: NetworkTerms = "none" if KIND == "none" else "all"
+    network: NetworkTerms = "none" if KIND.endswith("none") else "all"
     if KIND == "listed":
         network = (f"127.0.0.1:{os.environ['SERVERS'].split()[2]}", "listed.example")
-    fence = Fence("ask", [str(P / "ws"), str(P / "worktree")], floor, network)
+    mode: FenceMode = "ask"
+    if KIND.startswith("landlock"):
+        mode = "on"
+        setattr(fence_module, "_WAYS", ("landlock",))  # noqa: B010
+    fence = Fence(mode, [str(P / "ws"), str(P / "worktree")], floor, network)
     plan = await fence.open(command[0])
     assert plan is not None
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -222,38 +303,33 @@ async def fenced(command: list[str]) -> None:
 
 def main() -> None:
     make_files()
-    hold_key()
-    terminal, theirs = os.openpty()
+    os.environ["ROOM"] = str(ctypes.addressof(ROOM))
+    pid = os.getpid()
+    addresses = [
+        str(HOME / "some.sock"),
+        str(HOME / ".gnupg/S.gpg-agent"),
+        str(HOME / ".docker/run/docker.sock"),
+        str(P / "sockets/ssh"),
+        str(P / "sockets/bus"),
+        str(P / "runtime/systemd/private"),
+        f"/tmp/dragoman-test-{pid}.sock",
+        f"\0dragoman-test-{pid}",
+    ]
+    if os.geteuid() == 0:
+        addresses.append(f"/run/dragoman-test-{pid}.sock")
     with ExitStack() as around:
-        pid = os.getpid()
-        addresses = [
-            str(HOME / "some.sock"),
-            str(HOME / ".gnupg/S.gpg-agent"),
-            str(HOME / ".docker/run/docker.sock"),
-            str(P / "sockets/ssh"),
-            str(P / "sockets/bus"),
-            f"/tmp/dragoman-test-{pid}.sock",
-            f"\0dragoman-test-{pid}",
-        ]
-        if os.geteuid() == 0:
-            addresses.append(f"/run/dragoman-test-{pid}.sock")
         for address in addresses:
             around.enter_context(listening(address))
+        around.enter_context(keys())
+        terminal = around.enter_context(own_terminal())
         target = around.enter_context(victim())
         around.enter_context(shared_memory())
-        words = [str(P), str(pid), str(target), os.ttyname(theirs), *NAMES]
-        # Neither may be in /tmp, which nobody sees from inside.
+        # None may be in /tmp, which nobody sees from inside.
         for path in PROGRAMS:
             (P / path.name).write_bytes(path.read_bytes())
-        program = P / PROGRAMS[0 if IS_ABOUT_FILES else 1].name
         os.environ["SERVERS"] = around.enter_context(servers())
-        command = [os.path.realpath(sys.executable), "-I", "-S", str(program), *words]
-        if KIND not in ("open", "online"):
-            asyncio.run(fenced(command))
-        else:
-            inherited = os.open(P / "outside/file", os.O_WRONLY)
-            subprocess.run(command, check=True, cwd=P / "ws", pass_fds=[inherited])
-    os.close(terminal)
+        words = [str(P / PROGRAM), str(P), str(pid), str(target), terminal, *NAMES]
+        asyncio.run(run([os.path.realpath(sys.executable), "-I", "-S", *words]))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from dragoman.fence.plan import FencePlan
 from dragoman.host.fence.covered_paths import listening_sockets, without_sockets
 from dragoman.host.fence.fence_terms import FenceMode, NetworkTerms
 from dragoman.host.fence.floor import FenceWay, Floor
-from dragoman.host.fence.network.fence_network import WITHOUT_NAMESPACES, FenceNetwork
+from dragoman.host.fence.network.fence_network import FenceNetwork
 from dragoman.host.fence.overseer import Overseer, ProgramLog
 from dragoman.host.fence.tree_gate import TreeGate
 from dragoman.host.rules.policy import Policy
@@ -84,7 +84,7 @@ class Fence:
             plan.gate = "write" if self.mode == "ask" else "exec"
             plan.listen = self.gate.take
         plan.network = self.network.spaces
-        plan.offline = self.network.terms == "none"
+        plan.sockets = self.network.sockets
         return plan
 
     async def _build(self) -> None:
@@ -93,8 +93,7 @@ class Fence:
         try:
             floor = await asyncio.to_thread(self._make_floor, self.roots)
             found = await support(folder.path)
-            if found.way == "namespaces":
-                await self.network.open()
+            await self.network.open(found.way)
         except BaseException:
             folder.close()
             raise
@@ -102,8 +101,6 @@ class Fence:
             folder.close()
             self.problem = found.reason
             return
-        if found.way == "landlock" and self.network.terms != "all":
-            self.network.problem = WITHOUT_NAMESPACES
         self._folder, self.way = folder, found.way
         self.floor = msgspec.structs.replace(floor, temporary=folder.path)
         self.no_gate = found.no_gate

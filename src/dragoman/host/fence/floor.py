@@ -103,8 +103,20 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
         if way == "namespaces":
             return list(self.gaps)
         missing = [place for place in self.places if place.mode in ("covered", "read-only")]
-        reason = "Landlock cannot do this: it {}"
-        return [*self.gaps, *(Gap(each.path, reason.format(_open(each))) for each in missing)]
+        open_places = [
+            Gap(each.path, f"Landlock cannot do this: it {_open(each)}") for each in missing
+        ]
+        return [*self.gaps, *open_places, *_LANDLOCK_GAPS]
+
+
+_LANDLOCK_GAPS = tuple(
+    Gap(what, f"Landlock does not govern it: {how}")
+    for what, how in {
+        "modes, times and attributes": "those of your files outside can be changed",
+        "sockets of other programs": "D-Bus, docker and agents for keys can be asked",
+        "processes of yours": "they are visible, and share memory, keys and terminals with it",
+    }.items()
+)
 
 
 def _open(place: FencePlace) -> str:

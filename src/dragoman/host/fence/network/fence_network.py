@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dragoman.fence import seccomp
 from dragoman.host.fence.fence_terms import NetworkTerms
 from dragoman.host.fence.floor import FenceWay
 from dragoman.host.fence.network.host_patterns import HostPattern, own_ports, read_patterns
@@ -14,14 +15,19 @@ from dragoman.process import contained
 _LEADING_OUT = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy", "ws_proxy", "wss_proxy")
 _DIRECT = "localhost,127.0.0.1,::1"
 """Inside, this is the loopback of the fence."""
-WITHOUT_NAMESPACES = "the network cannot be limited without namespaces"
+WITHOUT_NAMESPACES = "the network cannot be limited to hosts without namespaces"
 
 
 def network_lines(terms: NetworkTerms, way: FenceWay | None) -> list[str]:
     """What is reached, a line each with its reason."""
     if terms == "all":
         return ["everything  (the settings do not limit it)"]
-    lines = ["nothing else  (the fence has a network of its own, without a way out)"]
+    own = (
+        "no socket can be made"
+        if way == "landlock"
+        else "the fence has a network of its own, without a way out"
+    )
+    lines = [f"nothing else  ({own})"]
     if terms != "none":
         patterns = read_patterns(terms)
         lines = [
@@ -29,9 +35,8 @@ def network_lines(terms: NetworkTerms, way: FenceWay | None) -> list[str]:
             "hosts that a rule allows  (dragoman policy add --allow --operation fetch --host HOST)",
             "nothing else  (the fence has a network of its own; Dragoman's proxy is the way out)",
         ]
-    if way != "namespaces":
-        held = "TCP is refused if the kernel can do that; " if terms == "none" else ""
-        lines.append(f"cannot be held: {held}{WITHOUT_NAMESPACES}")
+    if way != "namespaces" and not (way == "landlock" and terms == "none"):
+        lines.append(f"cannot be held: {WITHOUT_NAMESPACES}")
     return lines
 
 
@@ -51,12 +56,14 @@ class FenceNetwork:
         self.rules = NetworkRules(read_patterns(() if isinstance(terms, str) else terms))
         self.problem = ""
         """Why it is not limited, if it should be."""
+        self.sockets: tuple[int, ...] = ()
+        """The only kinds of sockets that a program may make; none for all of them."""
         self._own: contained.OwnNetwork | None = None
         self._proxy: Proxy | None = None
 
     @property
     def is_limited(self) -> bool:
-        return self._own is not None
+        return bool(self.sockets)
 
     @property
     def hosts(self) -> list[str] | None:
@@ -70,9 +77,12 @@ class FenceNetwork:
         """The namespaces that a program has to join."""
         return () if self._own is None else self._own.spaces
 
-    async def open(self) -> None:
+    async def open(self, way: FenceWay | None) -> None:
         """Make it, if there is something to limit. If that is impossible, `problem` says why."""
-        if self.terms == "all":
+        if self.terms == "all" or way is None:
+            return
+        if way == "landlock":
+            self._close_sockets(WITHOUT_NAMESPACES)
             return
         is_open = self.terms != "none"
         ports = [0, *own_ports(self.rules.hosts)] if is_open else []
@@ -80,14 +90,23 @@ class FenceNetwork:
             self._own = await contained.make_network(ports)
         except (OSError, contained.ZygoteFailed) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            self.problem = f"there is no network namespace to be had ({reason})"
+            self._close_sockets(f"there is no network namespace to be had ({reason})")
             return
+        self.sockets = seccomp.OF_A_NETWORK
         if is_open:
             self._proxy = Proxy(self._own.listeners, self.rules)
 
+    def _close_sockets(self, problem: str) -> None:
+        """Without a namespace, nothing is reached where no socket can be made; a list of hosts
+        is a problem."""
+        if self.terms == "none":
+            self.sockets = seccomp.OF_NO_NETWORK
+        else:
+            self.problem = problem
+
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """Of a program inside: without ways that lead nowhere, and with the one that there is."""
-        if self._own is None:
+        if not self.is_limited:
             return dict(env)
         kept = {name: value for name, value in env.items() if name.lower() not in _LEADING_OUT}
         if self._proxy is None:
