@@ -186,5 +186,16 @@ def test_what_is_listed_is_reached(user: str) -> None:
         assert outcomes(user, network)["reaching_what_is_listed"].startswith("held: ")
 
 
+@pytest.mark.parametrize(
+    ("user", "works"), [("ordinary", True), ("root", False)], indirect=["user"]
+)
+def test_an_agents_own_sandbox_works_inside_unless_it_is_root(user: str, works: bool) -> None:
+    control = outcomes(user, "open")["starting_its_own_sandbox"]
+    if control.startswith("impossible"):
+        pytest.skip(control)
+    assert control == "escaped"
+    assert (outcomes(user, "fenced")["starting_its_own_sandbox"] == "escaped") is works
+
+
 def test_there_are_enough_attempts() -> None:
     assert len(ESCAPES) >= 60
