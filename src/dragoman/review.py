@@ -1,6 +1,6 @@
 """A person's review of changes as one prompt to the agent. Pure.
 
-`dragoman review` and the page write the same text: `web/src/core/review.ts` does it there.
+`dragoman review` and the page write the same text: `web/src/core/changes/review.ts` does it there.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ import { vi } from 'vitest'
 import { LIMITS } from '../src/core/generated/limits'
 import type { Json } from '../src/core/generated/content'
 import type { Event } from '../src/core/generated/events'
-import { reduce } from '../src/core/fold'
-import { newState } from '../src/core/state'
+import { reduce } from '../src/core/session/fold'
+import { newState } from '../src/core/session/state'
 import type { Frame } from '../src/live/stream_reader'
 
 class FakeStorage {

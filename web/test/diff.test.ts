@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { askedRows, diffRows } from '../src/core/diff'
+import { askedRows, diffRows } from '../src/core/changes/diff'
 
 test('a change has its lines, numbered on both sides', () => {
   const file = diffRows({ type: 'diff', path: 'a', oldText: 'one\ntwo\nthree\n', newText: 'one\n2\nthree\n' })

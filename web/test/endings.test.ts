@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { endingBehind, endingOf } from '../src/core/endings'
-import { reduce } from '../src/core/fold'
-import { hydrate } from '../src/core/hydrate'
-import { newState } from '../src/core/state'
+import { endingBehind, endingOf } from '../src/core/session/endings'
+import { reduce } from '../src/core/session/fold'
+import { hydrate } from '../src/core/session/hydrate'
+import { newState } from '../src/core/session/state'
 
 const text = (words: string) => ({ type: 'text' as const, text: words })
 

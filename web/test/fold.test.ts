@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import raw from './golden.json?raw'
 import { LIMITS, type Limits } from '../src/core/generated/limits'
 import type { Event } from '../src/core/generated/events'
-import { reduce } from '../src/core/fold'
-import { contentOf, newState } from '../src/core/state'
-import type { SessionState } from '../src/core/state'
+import { reduce } from '../src/core/session/fold'
+import { contentOf, newState } from '../src/core/session/state'
+import type { SessionState } from '../src/core/session/state'
 
 interface Case { name: string; events: Event[]; state: unknown; limits?: Limits }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { money } from '../src/core/format'
+import { money } from '../src/core/text/format'
 
 test('no amount that an agent told stops the page', () => {
   for (const amount of [null, 1.7e308, -1.7e308, Infinity, NaN]) {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { completed, completingAt } from '../src/core/completion'
-import { diffRows } from '../src/core/diff'
+import { diffRows } from '../src/core/changes/diff'
 import { answerOf, areDescribed, fieldsOf, problemsOf } from '../src/core/form'
 import type { Json } from '../src/core/generated/content'
-import { byProject, nameBeside, shownSessions } from '../src/core/listing'
-import { table, within } from '../src/core/format'
+import { byProject, nameBeside, shownSessions } from '../src/core/session/listing'
+import { table, within } from '../src/core/text/format'
 import type { Summary } from '../src/live/api'
 import raw from './questions.json?raw'
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { colours, tokenLines, withMark } from '../src/core/code_tokens'
-import { treeOrder, treeRows } from '../src/core/file_tree'
+import { colours, tokenLines, withMark } from '../src/core/text/code_tokens'
+import { treeOrder, treeRows } from '../src/core/changes/file_tree'
 import type { FileChange } from '../src/core/generated/responses'
-import { anchorOf, changedRows, emphasised, fingerprint, hunksOf, pairs, placeOf } from '../src/core/hunks'
+import { anchorOf, changedRows, emphasised, fingerprint, hunksOf, pairs, placeOf } from '../src/core/changes/hunks'
 
 function changed(path: string, after: string, ...hunks: [number, number, string[]][]): FileChange {
   return {

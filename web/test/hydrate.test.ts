@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import raw from './golden.json?raw'
 import type { Json } from '../src/core/generated/content'
 import type { Event } from '../src/core/generated/events'
-import { reduce } from '../src/core/fold'
-import { hydrate } from '../src/core/hydrate'
-import { contentOf, newState, type SessionState } from '../src/core/state'
+import { reduce } from '../src/core/session/fold'
+import { hydrate } from '../src/core/session/hydrate'
+import { contentOf, newState, type SessionState } from '../src/core/session/state'
 
 const golden = JSON.parse(raw) as { name: string; events: Event[] }[]
 

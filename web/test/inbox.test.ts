@@ -3,7 +3,7 @@ import type { Event } from '../src/core/generated/events'
 import { FakeServer, openWindow, until } from './browser'
 
 // What happens is told by hand here.
-vi.mock('../src/live/stream', () => ({ listen: () => undefined }))
+vi.mock('../src/live/tab_link', () => ({ listen: () => undefined }))
 openWindow()
 const { store } = await import('../src/live/store')
 

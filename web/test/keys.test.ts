@@ -1,7 +1,7 @@
 import { beforeEach, expect, test, vi } from 'vitest'
 import { openWindow } from './browser'
 
-vi.mock('../src/live/stream', () => ({ listen: () => undefined }))
+vi.mock('../src/live/tab_link', () => ({ listen: () => undefined }))
 
 beforeEach(() => {
   vi.resetModules()

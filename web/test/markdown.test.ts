@@ -1,7 +1,7 @@
 import { Lexer, Tokenizer } from 'marked'
 import { expect, test, vi } from 'vitest'
-import { MOST_OF_RUN, costOf, partsOf } from '../src/core/containers'
-import { Blocks, asWritten, isFence, renderBlock } from '../src/core/markdown'
+import { MOST_OF_RUN, costOf, partsOf } from '../src/core/text/containers'
+import { Blocks, asWritten, isFence, renderBlock } from '../src/core/text/markdown'
 
 const whole = (text: string) => new Blocks().split(text).map(renderBlock).join('')
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Event } from '../src/core/generated/events'
-import { entryText } from '../src/core/state'
+import { entryText } from '../src/core/session/state'
 import { PastSession } from '../src/live/past_session'
 
 const events: Event[] = [

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { printedParts } from '../src/core/printed'
+import { printedParts } from '../src/core/text/printed'
 
 test('what a tool printed is one text, whatever is in it', () => {
   for (const text of ['a.py:1: x\nb.py:2: *y*', '', 'see\n```\ncode\n```', '    ```\nindented code', '``\nno fence']) {

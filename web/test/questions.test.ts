@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { PermissionOffer, PermissionOption } from '../src/core/generated/facts'
 import { newPendingElicitation, newPendingPermission } from '../src/core/generated/state'
-import { answersTo, offerFor, scopesOf, subjectsOf } from '../src/core/permission_answers'
-import { leading, timesAsked, together } from '../src/core/questions'
-import { titleBeyond } from '../src/core/request_titles'
-import type { Pending } from '../src/core/state'
+import { answersTo, offerFor, scopesOf, subjectsOf } from '../src/core/permissions/permission_answers'
+import { leading, timesAsked, together } from '../src/core/permissions/questions'
+import { titleBeyond } from '../src/core/permissions/request_titles'
+import type { Pending } from '../src/core/session/state'
 
 const asks = (id: string, fields: object = {}): Pending => ({ ...newPendingPermission(), id, options: [], argv: ['make'], ...fields })
 const waiting = (session: string, pending: Pending, agent = 'demo') => ({ session: { id: session, agent }, pending })

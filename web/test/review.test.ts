@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { reviewPrompt, type Review } from '../src/core/review'
+import { reviewPrompt, type Review } from '../src/core/changes/review'
 import raw from './reviews.json?raw'
 
 const cases = JSON.parse(raw) as { review: Review; prompt: string }[]

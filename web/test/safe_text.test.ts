@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import raw from './questions.json?raw'
-import { markHidden, plainOutput, reveal, shellWords, visible, visibleLine } from '../src/core/safe_text'
+import { markHidden, plainOutput, reveal, shellWords, visible, visibleLine } from '../src/core/text/safe_text'
 
 test('what a person decides on reads as on the command line', () => {
   const { texts } = JSON.parse(raw) as { texts: { text: string; line: string; lines: string }[] }

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import type { Event } from '../src/core/generated/events'
-import { entryText } from '../src/core/state'
+import { entryText } from '../src/core/session/state'
 import { LiveSession } from '../src/live/session'
 import { FakeServer, frame, openWindow, until } from './browser'
 

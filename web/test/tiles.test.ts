@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { busierThan, busiest, keptTiles } from '../src/core/tiles'
+import { busierThan, busiest, keptTiles } from '../src/core/session/tiles'
 import type { Summary } from '../src/live/api'
 
 type Told = [id: string, status: Summary['status'], more?: Partial<Summary>]

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { hydrate } from '../src/core/hydrate'
-import { isAtWork, stepUnderWay, type PlanEntry, type TurnStatus } from '../src/core/state'
+import { hydrate } from '../src/core/session/hydrate'
+import { isAtWork, stepUnderWay, type PlanEntry, type TurnStatus } from '../src/core/session/state'
 
 const plan = (id: string) => ({ type: 'plan', planId: id, steps: [{ content: 'work', status: 'in_progress' }], seq: 1, at: 1 })
 

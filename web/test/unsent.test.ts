@@ -1,6 +1,6 @@
 import { beforeEach, expect, test, vi } from 'vitest'
 import type { Content } from '../src/core/generated/content'
-import { attachedTo, edited, wordsOf } from '../src/core/queued'
+import { attachedTo, edited, wordsOf } from '../src/core/session/queued'
 import { openWindow } from './browser'
 
 openWindow()

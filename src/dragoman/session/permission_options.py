@@ -4,7 +4,8 @@ The kind of an answer decides what it does, so the kind is what a person reads, 
 The agent's label follows as a remark, and where it says something else than the kind, the remark
 says so. What is sent back to the agent, and what is recorded, stays as it came.
 
-`web/src/core/permission_options.ts` does the same for the page; a test holds the two together.
+`web/src/core/permissions/permission_options.ts` does the same for the page; a test holds the two
+together.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 // How a session is fenced, in words. Pure.
 
-import { plural } from './format'
+import { plural } from './text/format'
 
 /** For the header: short. */
 export function fenceLabel(fence: string | null, network: readonly string[] | null): string {

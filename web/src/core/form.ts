@@ -2,7 +2,7 @@
 // flat objects of simple values; whatever else comes is asked for as text.
 
 import type { Json } from './generated/content'
-import { table } from './format'
+import { table } from './text/format'
 
 export interface Choice { value: string; label: string; description?: string }
 

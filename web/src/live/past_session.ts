@@ -2,9 +2,9 @@
 // answered or stopped.
 
 import type { Event } from '../core/generated/events'
-import { reduce } from '../core/fold'
-import { Changes } from '../core/thread'
-import { newState } from '../core/state'
+import { reduce } from '../core/session/fold'
+import { Changes } from '../core/session/thread'
+import { newState } from '../core/session/state'
 import { LiveSession } from './session'
 
 export class PastSession extends LiveSession {

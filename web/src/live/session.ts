@@ -3,13 +3,13 @@
 // together; changed rows are notified one by one, so that a streamed word draws one row.
 
 import { LIMITS } from '../core/generated/limits'
-import { reduce } from '../core/fold'
-import { Changes } from '../core/thread'
-import { hydrate, index } from '../core/hydrate'
+import { reduce } from '../core/session/fold'
+import { Changes } from '../core/session/thread'
+import { hydrate, index } from '../core/session/hydrate'
 import type { Values } from '../core/form'
 import type { Json } from '../core/generated/content'
-import type { Entry, SessionState, Subagent, Terminal } from '../core/state'
-import { newState } from '../core/state'
+import type { Entry, SessionState, Subagent, Terminal } from '../core/session/state'
+import { newState } from '../core/session/state'
 import { ApiError, sessions, type Detail } from './api'
 import { pause, type Frame } from './stream_reader'
 import { Signal } from './signal'

@@ -1,14 +1,14 @@
 // All sessions of this tab, outside React: the server's list, and those that are open.
 
 import type { Event } from '../core/generated/events'
-import { leading } from '../core/questions'
-import type { Pending } from '../core/state'
-import type { Rule } from '../core/rules'
+import { leading } from '../core/permissions/questions'
+import type { Pending } from '../core/session/state'
+import type { Rule } from '../core/permissions/rules'
 import { ApiError, agents, costs, policies, sessions, type AgentInfo, type AgentQuestion, type Amount, type Summary } from './api'
 import type { Frame, Link } from './stream_reader'
 import { LiveSession } from './session'
 import { Signal } from './signal'
-import { listen } from './stream'
+import { listen } from './tab_link'
 import { token } from './token'
 
 export interface Waiting { session: Summary; pending: Pending }

@@ -2,7 +2,7 @@
 // types the same checks run.
 
 import DOMPurify from 'dompurify'
-import { reveal, visible } from '../core/safe_text'
+import { reveal, visible } from '../core/text/safe_text'
 
 const TAGS = [
   'a', 'b', 'blockquote', 'br', 'code', 'del', 'div', 'em', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr',

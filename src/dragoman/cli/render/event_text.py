@@ -1,8 +1,8 @@
 """Events as text, the same in every view. Pure; nothing here is sanitised yet.
 
 To decide about a text, a person must see how it ends, not only its beginning: the lines left out
-are in the middle, and are counted. `web/src/core/excerpt.ts` does the same for the page; a test
-holds the two together.
+are in the middle, and are counted. `web/src/core/text/excerpt.ts` does the same for the page; a
+test holds the two together.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.client.config import traced
 from dragoman.client.dialects.dialect import Dialect, Finished, Meta, Place
-from dragoman.client.sessions import session_requests
+from dragoman.client.sessions import session_controls
 from dragoman.client.sessions.folder_tracker import FolderWork
 from dragoman.client.sessions.prompts import PromptInput, prepare
 from dragoman.client.sessions.session_log import SessionLog
@@ -349,20 +349,20 @@ class Session(FolderWork):
         Raises Unsupported unless the call is `cancellable`.
         """
         self._require_open()
-        return await session_requests.cancel_tool_call(self, tool_call_id)
+        return await session_controls.cancel_tool_call(self, tool_call_id)
 
     async def cancel_terminal(self, terminal_id: str) -> bool:
         """Have the agent stop what runs in a terminal of its own; the turn continues. False if it
         is over already. Raises Unsupported unless the terminal is `cancellable`."""
         self._require_open()
-        return await session_requests.cancel_terminal(self, terminal_id)
+        return await session_controls.cancel_terminal(self, terminal_id)
 
     async def cancel_subagent(self, subagent_id: str) -> bool:
         """Have the agent stop one subagent, and those that it started; the turn continues. Its
         questions are settled as cancelled. False if it is idle already. Raises Unsupported unless
         its `capabilities` allow that, KeyError for one that is unknown."""
         self._require_open()
-        return session_requests.cancel_subagent(self, subagent_id)
+        return session_controls.cancel_subagent(self, subagent_id)
 
     @property
     def queued(self) -> list[Turn]:
@@ -410,7 +410,7 @@ class Session(FolderWork):
         """Switch the mode. Raises Unsupported for an agent without modes, ValueError for a mode it
         does not have."""
         self._require_open()
-        await session_requests.set_mode(self, mode_id, meta)
+        await session_controls.set_mode(self, mode_id, meta)
 
     async def set_config_option(
         self, option_id: str, value: str | bool, *, meta: Meta = None
@@ -418,13 +418,13 @@ class Session(FolderWork):
         """Change a setting. Raises Unsupported for an agent without settings, ValueError for an
         option or a value it does not have."""
         self._require_open()
-        await session_requests.set_config_option(self, option_id, value, meta)
+        await session_controls.set_config_option(self, option_id, value, meta)
 
     async def set_model(self, model_id: str, *, meta: Meta = None) -> None:
         """Choose a model. Raises Unsupported for an agent that offers no choice, ValueError for a
         model it does not have."""
         self._require_open()
-        await session_requests.set_model(self, model_id, meta)
+        await session_controls.set_model(self, model_id, meta)
 
     async def set_title(self, title: str, *, meta: Meta = None) -> None:
         """Rename the session in the agent. Raises Unsupported if the agent does not offer it."""

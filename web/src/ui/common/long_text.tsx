@@ -1,7 +1,7 @@
 // A long text to decide on: both ends are visible at once, the middle after a click.
 
 import { useState, type ReactNode } from 'react'
-import { bothEnds, excerpt, isEmpty, leftWords, type Left, type Part } from '../../core/excerpt'
+import { bothEnds, excerpt, isEmpty, leftWords, type Left, type Part } from '../../core/text/excerpt'
 import { Plain } from './plain_text'
 
 /** How many rows of the beginning and of the end fit, with the answers below. */

@@ -1,6 +1,6 @@
 // A status is an icon and a word, never a colour alone.
 
-import { isOver, type Ending } from '../../core/state'
+import { isOver, type Ending } from '../../core/session/state'
 import type { Status, Summary } from '../../live/api'
 import { store } from '../../live/store'
 import { Icon, Ring, Spinner, type IconName } from './icons'

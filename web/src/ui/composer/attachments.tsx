@@ -1,6 +1,6 @@
 // Files to send along: uploaded as soon as they are chosen, dropped or pasted.
 
-import { bytes } from '../../core/format'
+import { bytes } from '../../core/text/format'
 import { upload, type Upload } from '../../live/api'
 import { Signal, useSignal } from '../../live/signal'
 import { Icon, Spinner } from '../common/icons'

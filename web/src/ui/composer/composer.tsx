@@ -2,7 +2,7 @@
 
 import { useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from 'react'
 import { completed, completingAt, type Completing } from '../../core/completion'
-import { runningTurn } from '../../core/state'
+import { runningTurn } from '../../core/session/state'
 import { ApiError, sessions, type Prompt } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'

@@ -1,7 +1,7 @@
 // Mode, model and the agent's other options. The browser's own selects: known to every thumb.
 
 import type { ConfigChoice, ConfigOption } from '../../core/generated/facts'
-import { reveal } from '../../core/safe_text'
+import { reveal } from '../../core/text/safe_text'
 import { sessions } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { attempt } from '../shell/shell'

@@ -1,9 +1,9 @@
 // Prompts that wait for the running turn to end: they can still be changed or dropped.
 
 import { useEffect, useReducer, type KeyboardEvent } from 'react'
-import { plural } from '../../core/format'
-import { attachedTo, edited, wordsOf } from '../../core/queued'
-import type { QueuedPrompt } from '../../core/state'
+import { plural } from '../../core/text/format'
+import { attachedTo, edited, wordsOf } from '../../core/session/queued'
+import type { QueuedPrompt } from '../../core/session/state'
 import { sessions } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { Icon, Spinner } from '../common/icons'

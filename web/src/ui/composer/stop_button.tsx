@@ -2,8 +2,8 @@
 // agents can also stop one thing they do.
 
 import { useEffect, useState } from 'react'
-import { plural } from '../../core/format'
-import { runningTurn } from '../../core/state'
+import { plural } from '../../core/text/format'
+import { runningTurn } from '../../core/session/state'
 import { ApiError, sessions, type Sharer } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { Icon, Spinner } from '../common/icons'

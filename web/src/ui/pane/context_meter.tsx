@@ -1,7 +1,7 @@
 // How full the context is, and what the session has cost, as reported by the agent.
 
 import type { ContextUsage } from '../../core/generated/facts'
-import { count, money } from '../../core/format'
+import { count, money } from '../../core/text/format'
 import { Icon } from '../common/icons'
 
 export function ContextMeter({ usage }: { usage: ContextUsage }) {

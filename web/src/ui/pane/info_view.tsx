@@ -2,7 +2,7 @@
 // what was decided.
 
 import { fenceWords } from '../../core/fence'
-import { count, moment } from '../../core/format'
+import { count, moment } from '../../core/text/format'
 import { sessions, type Detail, type Offered } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'

@@ -1,8 +1,8 @@
 // What really ran inside a session's fence, the newest first.
 
-import { count, within } from '../../core/format'
+import { count, within } from '../../core/text/format'
 import type { ProgramRun } from '../../core/generated/facts'
-import { commandLine } from '../../core/safe_text'
+import { commandLine } from '../../core/text/safe_text'
 import type { LiveSession } from '../../live/session'
 import { Plain } from '../common/plain_text'
 

@@ -1,8 +1,8 @@
 // The frames to and from the agent, as they travelled.
 
 import { useEffect, useRef, useState } from 'react'
-import { bytes } from '../../core/format'
-import { visible } from '../../core/safe_text'
+import { bytes } from '../../core/text/format'
+import { visible } from '../../core/text/safe_text'
 import { sessions, type RawFrame } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { copy } from '../common/clipboard'

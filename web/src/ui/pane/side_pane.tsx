@@ -1,7 +1,7 @@
 // Next to the thread: the plan, what was changed, terminals, raw frames, and what is known.
 
 import type { KeyboardEvent } from 'react'
-import { currentPlan, isOver, type Entry } from '../../core/state'
+import { currentPlan, isOver, type Entry } from '../../core/session/state'
 import { sessions } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'

@@ -1,7 +1,7 @@
 // How full the context was over a session's life, and what it cost, as two lines over one time.
 
 import type { UsageChanged } from '../../core/generated/events'
-import { money } from '../../core/format'
+import { money } from '../../core/text/format'
 import type { LiveSession } from '../../live/session'
 import { useSessionHistory } from './session_history'
 

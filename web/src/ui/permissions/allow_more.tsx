@@ -2,8 +2,8 @@
 
 import { useEffect, useId, useRef, useState, type FormEvent, type KeyboardEvent } from 'react'
 import type { PermissionOffer } from '../../core/generated/facts'
-import { offerFor, scopeWords, scopesOf, subjectsOf } from '../../core/permission_answers'
-import type { PendingPermission } from '../../core/state'
+import { offerFor, scopeWords, scopesOf, subjectsOf } from '../../core/permissions/permission_answers'
+import type { PendingPermission } from '../../core/session/state'
 import { Icon } from '../common/icons'
 import { Plain } from '../common/plain_text'
 

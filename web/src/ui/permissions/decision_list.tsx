@@ -2,9 +2,9 @@
 
 import type { AccessDecided, PermissionRequested, PermissionSettled } from '../../core/generated/events'
 import type { Decision } from '../../core/generated/facts'
-import { clock, within, table } from '../../core/format'
-import { reasonOf } from '../../core/rules'
-import { commandLine, reveal } from '../../core/safe_text'
+import { clock, within, table } from '../../core/text/format'
+import { reasonOf } from '../../core/permissions/rules'
+import { commandLine, reveal } from '../../core/text/safe_text'
 import { policies } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useSessionHistory, type Past } from '../pane/session_history'

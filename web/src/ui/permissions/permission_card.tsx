@@ -3,12 +3,12 @@
 // after a moment: a card that appears under someone's fingers must not be answered by accident.
 
 import { useMemo, useRef, useState, type KeyboardEvent } from 'react'
-import { table } from '../../core/format'
+import { table } from '../../core/text/format'
 import type { PermissionOffer } from '../../core/generated/facts'
 import { WORDS } from '../../core/generated/permission_words'
-import { answersTo, type Answer } from '../../core/permission_answers'
-import { timesAsked } from '../../core/questions'
-import type { PendingPermission } from '../../core/state'
+import { answersTo, type Answer } from '../../core/permissions/permission_answers'
+import { timesAsked } from '../../core/permissions/questions'
+import type { PendingPermission } from '../../core/session/state'
 import { sessions } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { Icon } from '../common/icons'

@@ -1,10 +1,10 @@
 // What would really run or be written, each thing once. What does not fit scrolls, and says so.
 
 import { useLayoutEffect, useRef, useState, type CSSProperties, type ReactNode, type RefObject } from 'react'
-import { within } from '../../core/format'
-import { titleBeyond } from '../../core/request_titles'
-import type { PendingPermission } from '../../core/state'
-import { commandLine } from '../../core/safe_text'
+import { within } from '../../core/text/format'
+import { titleBeyond } from '../../core/permissions/request_titles'
+import type { PendingPermission } from '../../core/session/state'
+import { commandLine } from '../../core/text/safe_text'
 import type { LiveSession } from '../../live/session'
 import { copy } from '../common/clipboard'
 import { Icon } from '../common/icons'

@@ -1,6 +1,6 @@
 // Shows that the server was started with --yolo: a person should not learn it from a written file.
 
-import { YOLO, flagsOf } from '../../core/rules'
+import { YOLO, flagsOf } from '../../core/permissions/rules'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'
 import { Icon } from '../common/icons'

@@ -1,9 +1,9 @@
 // Comments on changed lines: those that wait to be sent, and the one that is being written.
 
 import { useState, type KeyboardEvent } from 'react'
-import { place as placeWords } from '../../core/review'
-import type { Anchor, Place } from '../../core/hunks'
-import { visibleLine } from '../../core/safe_text'
+import { place as placeWords } from '../../core/changes/review'
+import type { Anchor, Place } from '../../core/changes/hunks'
+import { visibleLine } from '../../core/text/safe_text'
 import { useDraftInMemory } from '../common/drafts_in_memory'
 import { Icon } from '../common/icons'
 import { dropComment, editComment, newComment, type PendingComment } from './pending_review'

@@ -1,12 +1,12 @@
 // One changed file in a review: who wrote it, what is done about it, its hunks and the comments on them.
 
 import { memo, useMemo, type ReactNode } from 'react'
-import { colours } from '../../core/code_tokens'
-import type { DiffRow } from '../../core/diff'
-import { anchorOf, changedRows, emphasised, hunksOf, placeOf, type ReviewHunk } from '../../core/hunks'
-import { bytes, plural, table, within } from '../../core/format'
+import { colours } from '../../core/text/code_tokens'
+import type { DiffRow } from '../../core/changes/diff'
+import { anchorOf, changedRows, emphasised, hunksOf, placeOf, type ReviewHunk } from '../../core/changes/hunks'
+import { bytes, plural, table, within } from '../../core/text/format'
 import type { Author } from '../../core/generated/facts'
-import { reveal } from '../../core/safe_text'
+import { reveal } from '../../core/text/safe_text'
 import type { FileChange } from '../../live/api'
 import { Icon } from '../common/icons'
 import { Plain } from '../common/plain_text'

@@ -2,9 +2,9 @@
 
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useMemo, useRef, useState } from 'react'
-import { treeRows, type TreeRow } from '../../core/file_tree'
-import { within } from '../../core/format'
-import { reveal } from '../../core/safe_text'
+import { treeRows, type TreeRow } from '../../core/changes/file_tree'
+import { within } from '../../core/text/format'
+import { reveal } from '../../core/text/safe_text'
 import type { FileChange } from '../../live/api'
 import { Icon } from '../common/icons'
 import { Plain } from '../common/plain_text'

@@ -1,10 +1,10 @@
 // One hunk: its lines with colours, below each other or side by side, with comments between them.
 
 import { memo, useState, type MouseEvent, type ReactNode } from 'react'
-import { withMark, type Token } from '../../core/code_tokens'
-import type { DiffRow } from '../../core/diff'
-import { pairs, rowsBetween, type ReviewHunk } from '../../core/hunks'
-import { visibleLine } from '../../core/safe_text'
+import { withMark, type Token } from '../../core/text/code_tokens'
+import type { DiffRow } from '../../core/changes/diff'
+import { pairs, rowsBetween, type ReviewHunk } from '../../core/changes/hunks'
+import { visibleLine } from '../../core/text/safe_text'
 
 export interface LinesProps {
   hunk: ReviewHunk

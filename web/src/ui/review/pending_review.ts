@@ -1,9 +1,9 @@
 // What a person has said and decided about a session's changes and not sent yet. This browser keeps it, over
 // reloads and for all its tabs.
 
-import { reviewPrompt, type Review, type ReviewComment } from '../../core/review'
-import { anchorOf, hunksOf, type Place } from '../../core/hunks'
-import { within } from '../../core/format'
+import { reviewPrompt, type Review, type ReviewComment } from '../../core/changes/review'
+import { anchorOf, hunksOf, type Place } from '../../core/changes/hunks'
+import { within } from '../../core/text/format'
 import type { FileChange } from '../../live/api'
 import { Signal } from '../../live/signal'
 

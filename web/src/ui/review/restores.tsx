@@ -2,9 +2,9 @@
 // same files since, a person chooses for each of them.
 
 import { useState, type FormEvent } from 'react'
-import { plural, within } from '../../core/format'
-import { runningTurn } from '../../core/state'
-import { reveal } from '../../core/safe_text'
+import { plural, within } from '../../core/text/format'
+import { runningTurn } from '../../core/session/state'
+import { reveal } from '../../core/text/safe_text'
 import { ApiError, sessions, type Choices, type Undoing } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'

@@ -1,9 +1,9 @@
 // The pending review: what was said and put back so far, and the button that makes one prompt of it.
 
 import { useState } from 'react'
-import { anchorOf, hunksOf } from '../../core/hunks'
-import { plural, within } from '../../core/format'
-import { runningTurn } from '../../core/state'
+import { anchorOf, hunksOf } from '../../core/changes/hunks'
+import { plural, within } from '../../core/text/format'
+import { runningTurn } from '../../core/session/state'
 import type { FileChange } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { store } from '../../live/store'

@@ -1,10 +1,10 @@
 // Several live sessions side by side. They are chosen when one comes, and stay until one chooses others.
 
 import { useEffect, useReducer, useRef } from 'react'
-import { plural } from '../../core/format'
-import { titleOf } from '../../core/listing'
-import { busierThan, busiest, keptTiles } from '../../core/tiles'
-import { reveal } from '../../core/safe_text'
+import { plural } from '../../core/text/format'
+import { titleOf } from '../../core/session/listing'
+import { busierThan, busiest, keptTiles } from '../../core/session/tiles'
+import { reveal } from '../../core/text/safe_text'
 import type { Summary } from '../../live/api'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'

@@ -1,9 +1,9 @@
 // Where one lands with nothing chosen: what needs a person, what runs and what was done lately; with
 // no session at all, what this is and the one thing to do next.
 
-import { plural } from '../../core/format'
-import { shownSessions } from '../../core/listing'
-import { currentPlan, type Pending } from '../../core/state'
+import { plural } from '../../core/text/format'
+import { shownSessions } from '../../core/session/listing'
+import { currentPlan, type Pending } from '../../core/session/state'
 import type { Summary } from '../../live/api'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'

@@ -1,8 +1,8 @@
 // Everything that waits for a person, over all sessions. Equal questions are answered together.
 
 import { useEffect, useRef, useState } from 'react'
-import { titleOf } from '../../core/listing'
-import { keyOf, together } from '../../core/questions'
+import { titleOf } from '../../core/session/listing'
+import { keyOf, together } from '../../core/permissions/questions'
 import type { Summary } from '../../live/api'
 import { useSignal } from '../../live/signal'
 import { store, type Waiting } from '../../live/store'

@@ -1,7 +1,7 @@
 // A request in words: what the rules would decide about it, and a rule made for it.
 
 import { useState, type FormEvent } from 'react'
-import { inOrder, reasonOf } from '../../core/rules'
+import { inOrder, reasonOf } from '../../core/permissions/rules'
 import { hosts as listHosts, policies, type NewRule, type TrialBody, type Verdict } from '../../live/api'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'

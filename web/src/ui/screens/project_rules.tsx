@@ -2,9 +2,9 @@
 // trusted them: what is trusted is the content that was shown here, and nothing that came after.
 
 import { useEffect, useRef, useState } from 'react'
-import { baseName } from '../../core/format'
-import type { Rule } from '../../core/rules'
-import { reveal } from '../../core/safe_text'
+import { baseName } from '../../core/text/format'
+import type { Rule } from '../../core/permissions/rules'
+import { reveal } from '../../core/text/safe_text'
 import { ApiError, policies, type Policy, type ProjectRule, type ProjectRuleList } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'

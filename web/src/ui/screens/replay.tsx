@@ -2,8 +2,8 @@
 
 import { useEffect, useState } from 'react'
 import type { Event } from '../../core/generated/events'
-import { moment } from '../../core/format'
-import { titleOf } from '../../core/listing'
+import { moment } from '../../core/text/format'
+import { titleOf } from '../../core/session/listing'
 import { sessions } from '../../live/api'
 import { PastSession } from '../../live/past_session'
 import { store } from '../../live/store'

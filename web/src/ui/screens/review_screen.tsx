@@ -1,7 +1,7 @@
 // The changes of one session on a screen of their own.
 
 import { useEffect } from 'react'
-import { titleOf } from '../../core/listing'
+import { titleOf } from '../../core/session/listing'
 import { sessions } from '../../live/api'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'

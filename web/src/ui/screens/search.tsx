@@ -1,9 +1,9 @@
 // What was said in any session, and which are called like that.
 
 import { useEffect, useState } from 'react'
-import { shownSessions } from '../../core/listing'
-import { visible } from '../../core/safe_text'
-import type { SessionState, Subagent } from '../../core/state'
+import { shownSessions } from '../../core/session/listing'
+import { visible } from '../../core/text/safe_text'
+import type { SessionState, Subagent } from '../../core/session/state'
 import { search, type SearchHit } from '../../live/api'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'

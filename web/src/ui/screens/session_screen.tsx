@@ -2,9 +2,9 @@
 
 import { useEffect, useState, type FormEvent } from 'react'
 import { fenceLabel, fenceWords } from '../../core/fence'
-import { baseName } from '../../core/format'
-import { titleOf } from '../../core/listing'
-import { reveal } from '../../core/safe_text'
+import { baseName } from '../../core/text/format'
+import { titleOf } from '../../core/session/listing'
+import { reveal } from '../../core/text/safe_text'
 import { ApiError, sessions, type Summary } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'

@@ -1,7 +1,7 @@
 // Signing in to an agent: the ways it offers, and for those that need a terminal exactly what to run.
 
 import { useEffect, useState } from 'react'
-import { shellWords } from '../../core/safe_text'
+import { shellWords } from '../../core/text/safe_text'
 import { agents as api, type SignIns, type SignInMethod } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'

@@ -1,7 +1,7 @@
 // The keyboard: one table of what each key does, which the help lists. Single letters count only
 // outside of fields, and can be turned off.
 
-import { byProject, shownSessions } from '../../core/listing'
+import { byProject, shownSessions } from '../../core/session/listing'
 import { store } from '../../live/store'
 import { currentSession } from './actions'
 import { currentRoute, go, paths } from './route'

@@ -1,8 +1,8 @@
 // Notifications: in the title, in the live regions, and on the desktop if enabled.
 
 import type { TurnEnded } from '../../core/generated/events'
-import { titleOf } from '../../core/listing'
-import { reveal } from '../../core/safe_text'
+import { titleOf } from '../../core/session/listing'
+import { reveal } from '../../core/text/safe_text'
 import type { Summary } from '../../live/api'
 import { store } from '../../live/store'
 import { currentRoute, go, paths } from './route'

@@ -1,7 +1,7 @@
 // Ctrl-K: go to a session or a screen, or do something, by its name.
 
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react'
-import { titleOf } from '../../core/listing'
+import { titleOf } from '../../core/session/listing'
 import { store } from '../../live/store'
 import { actions, type Action } from './actions'
 import { Icon, type IconName } from '../common/icons'

@@ -1,6 +1,6 @@
 // The line above everything: find, what runs, what waits, how the page looks.
 
-import { money } from '../../core/format'
+import { money } from '../../core/text/format'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'
 import { Icon, Spinner } from '../common/icons'

@@ -1,7 +1,7 @@
 // The session's name on the command line (`--session`), next to its title.
 
-import { nameBeside } from '../../core/listing'
-import { reveal } from '../../core/safe_text'
+import { nameBeside } from '../../core/session/listing'
+import { reveal } from '../../core/text/safe_text'
 import type { Summary } from '../../live/api'
 import { Plain } from '../common/plain_text'
 

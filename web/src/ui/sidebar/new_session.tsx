@@ -2,8 +2,8 @@
 
 import { useState, type FormEvent } from 'react'
 import { ApiError, agents as api, hosts as listHosts, sessions, type AgentSessionShape, type Offered, type SystemPrompt } from '../../live/api'
-import { ago } from '../../core/format'
-import { reveal } from '../../core/safe_text'
+import { ago } from '../../core/text/format'
+import { reveal } from '../../core/text/safe_text'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'
 import { AgentQuestions } from '../permissions/agent_questions'

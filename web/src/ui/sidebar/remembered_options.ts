@@ -1,7 +1,7 @@
 // The modes and models that agents offered before, kept in this browser: a person can choose before the
 // agent runs.
 
-import type { SessionState } from '../../core/state'
+import type { SessionState } from '../../core/session/state'
 
 export interface Choice { value: string; name: string }
 export interface AgentOptions { modes: Choice[]; models: Choice[]; modelOption: string }

@@ -1,8 +1,8 @@
 // Rename, fork, delete, and end the agent of several.
 
 import { useState, type FormEvent } from 'react'
-import { plural } from '../../core/format'
-import { titleOf } from '../../core/listing'
+import { plural } from '../../core/text/format'
+import { titleOf } from '../../core/session/listing'
 import { sessions, type Sharer, type Summary } from '../../live/api'
 import { store } from '../../live/store'
 import { AgentQuestions } from '../permissions/agent_questions'

@@ -1,9 +1,9 @@
 // Some sessions under a heading, a line each.
 
 import type { ReactNode } from 'react'
-import { ago, baseName } from '../../core/format'
-import { titleOf } from '../../core/listing'
-import { reveal } from '../../core/safe_text'
+import { ago, baseName } from '../../core/text/format'
+import { titleOf } from '../../core/session/listing'
+import { reveal } from '../../core/text/safe_text'
 import type { Summary } from '../../live/api'
 import { store } from '../../live/store'
 import { Plain } from '../common/plain_text'

@@ -1,10 +1,10 @@
 // All sessions, by project; what needs a person stands out.
 
 import { useRef, useState, type MouseEvent } from 'react'
-import { ago, plural } from '../../core/format'
-import { leading } from '../../core/questions'
-import { reveal } from '../../core/safe_text'
-import { byProject, shownSessions, titleOf, type Filter, type Group } from '../../core/listing'
+import { ago, plural } from '../../core/text/format'
+import { leading } from '../../core/permissions/questions'
+import { reveal } from '../../core/text/safe_text'
+import { byProject, shownSessions, titleOf, type Filter, type Group } from '../../core/session/listing'
 import type { Summary } from '../../live/api'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'

@@ -1,9 +1,9 @@
 // One row of the thread, drawn by its kind. It draws again when its own entry changes, and only then.
 
 import { memo, useSyncExternalStore } from 'react'
-import { bytes, clock, duration, plural, table } from '../../core/format'
-import { contentOf, entryText, type Entry, type Spoken, type Subagent } from '../../core/state'
-import { reveal, visible } from '../../core/safe_text'
+import { bytes, clock, duration, plural, table } from '../../core/text/format'
+import { contentOf, entryText, type Entry, type Spoken, type Subagent } from '../../core/session/state'
+import { reveal, visible } from '../../core/text/safe_text'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'
 import { ContentView, Unknown } from './content_view'

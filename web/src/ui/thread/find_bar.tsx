@@ -1,7 +1,7 @@
 // Find in the transcript: over all entries, not only those that are in the page.
 
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from 'react'
-import { entryText } from '../../core/state'
+import { entryText } from '../../core/session/state'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'
 import { Icon } from '../common/icons'

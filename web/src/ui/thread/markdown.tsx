@@ -1,7 +1,7 @@
 // A text in Markdown. Each block is drawn for itself and again only when it changed.
 
 import { memo, useRef } from 'react'
-import { Blocks, asWritten, isFence, renderBlock } from '../../core/markdown'
+import { Blocks, asWritten, isFence, renderBlock } from '../../core/text/markdown'
 import { trustedHtml } from '../../live/trusted_html'
 import { copy } from '../common/clipboard'
 import { Icon } from '../common/icons'

@@ -1,7 +1,7 @@
 // A plan as a list of steps with how far each is.
 
 import { useState, type ReactNode } from 'react'
-import { stepUnderWay, type PlanEntry, type UnderWay } from '../../core/state'
+import { stepUnderWay, type PlanEntry, type UnderWay } from '../../core/session/state'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'
 import { Icon, Ring, Spinner } from '../common/icons'

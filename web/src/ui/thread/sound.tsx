@@ -1,8 +1,8 @@
 // Sound, decoded when someone wants to hear it. Not an audio element: the page may load no media.
 
 import { useEffect, useRef, useState } from 'react'
-import { bytesOf, isBase64 } from '../../core/base64'
-import { duration } from '../../core/format'
+import { bytesOf, isBase64 } from '../../core/text/base64'
+import { duration } from '../../core/text/format'
 import { Icon } from '../common/icons'
 import { Plain } from '../common/plain_text'
 import { shell } from '../shell/shell'

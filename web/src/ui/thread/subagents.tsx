@@ -3,9 +3,9 @@
 
 import { useState, useSyncExternalStore } from 'react'
 import type { Json } from '../../core/generated/content'
-import { clock, plural, table } from '../../core/format'
-import { placed, subagentAtWork, type Entry, type SessionState, type Subagent, type ToolCall } from '../../core/state'
-import { reveal } from '../../core/safe_text'
+import { clock, plural, table } from '../../core/text/format'
+import { placed, subagentAtWork, type Entry, type SessionState, type Subagent, type ToolCall } from '../../core/session/state'
+import { reveal } from '../../core/text/safe_text'
 import { sessions } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useCollapse } from '../common/collapse'

@@ -3,8 +3,8 @@
 
 import { useEffect, useRef, useState, useSyncExternalStore, type KeyboardEvent } from 'react'
 import { OUTPUT_LINES } from '../../core/generated/limits'
-import type { Terminal } from '../../core/state'
-import { commandLine, plainOutput } from '../../core/safe_text'
+import type { Terminal } from '../../core/session/state'
+import { commandLine, plainOutput } from '../../core/text/safe_text'
 import { sessions } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { Icon, Spinner } from '../common/icons'

@@ -1,7 +1,7 @@
 // One thing inside a tool call: content, a diff, or a terminal.
 
 import type { ToolContent } from '../../core/generated/content'
-import type { Subagent } from '../../core/state'
+import type { Subagent } from '../../core/session/state'
 import type { LiveSession } from '../../live/session'
 import { ContentView, Unknown } from './content_view'
 import { DiffView } from './diff_view'

@@ -3,7 +3,7 @@
 import { FitAddon } from '@xterm/addon-fit'
 import { Terminal } from '@xterm/xterm'
 import '@xterm/xterm/css/xterm.css'
-import { markHidden } from '../../core/safe_text'
+import { markHidden } from '../../core/text/safe_text'
 
 const FEWEST = 2
 const MOST = 14

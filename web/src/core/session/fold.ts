@@ -4,14 +4,14 @@
 
 import { cutTo, fitted, fitting, limitsOfSubagent, weigh } from './bounds'
 import { EntrySteps, type Message } from './entry_steps'
-import type * as e from './generated/events'
-import { FROM_AGENT } from './generated/events'
-import type { ProgramRun } from './generated/facts'
-import { ID, LIMITS, WORD, type Limits } from './generated/limits'
+import type * as e from '../generated/events'
+import { FROM_AGENT } from '../generated/events'
+import type { ProgramRun } from '../generated/facts'
+import { ID, LIMITS, WORD, type Limits } from '../generated/limits'
 import {
   OPEN_STATUSES, newNoticeEntry, newPendingElicitation, newPendingPermission, newQueuedPrompt, newTurnState,
   newUserEntry,
-} from './generated/state'
+} from '../generated/state'
 import { entryCount, newSubagent, newTerminal, placed, runningTurn, subagentAtWork } from './state'
 import type {
   CompactionEntry, Ending, ErrorEntry, NoticeEntry, SessionState, Spoken, Subagent, Terminal, ToolCall,

@@ -1,7 +1,7 @@
 // How turns ended that did not complete.
 
 import { isOver, type SessionState, type TurnState } from './state'
-import { table } from './format'
+import { table } from '../text/format'
 
 const STOPPED = table<string>({
   cancelled: 'Stopped.',

@@ -1,8 +1,8 @@
 // Code as pieces with the name of a colour each, to be drawn as text: no markup is made of it.
 
-import type { FileChange } from './generated/responses'
-import type { DiffRow } from './diff'
-import type { ReviewHunk } from './hunks'
+import type { FileChange } from '../generated/responses'
+import type { DiffRow } from '../changes/diff'
+import type { ReviewHunk } from '../changes/hunks'
 import { table } from './format'
 import { highlight } from './highlight'
 

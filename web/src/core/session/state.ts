@@ -3,13 +3,13 @@
 // alone counts. Made by `reduce` and `hydrate`; everything else reads it.
 
 import { textOf } from './content'
-import type { Content, ToolContent } from './generated/content'
-import type * as g from './generated/state'
-import { ENDINGS, newSessionState, newSubagent as defaultSubagent, newTerminal as defaultTerminal } from './generated/state'
+import type { Content, ToolContent } from '../generated/content'
+import type * as g from '../generated/state'
+import { ENDINGS, newSessionState, newSubagent as defaultSubagent, newTerminal as defaultTerminal } from '../generated/state'
 
 export type {
   Ending, Pending, PendingElicitation, PendingPermission, QueuedPrompt, TurnState, TurnStatus,
-} from './generated/state'
+} from '../generated/state'
 
 /** Counts the changes of a row or a terminal, so that a view knows when to draw it again. */
 interface Drawn { version: number }

@@ -1,9 +1,9 @@
 // Permission rules, and the reasons of decisions, in words.
 
-import type { RuleFields as Rule, Verdict } from './generated/responses'
-import type { Decision } from './generated/facts'
-import { baseName, moment, table } from './format'
-import { shellWords } from './safe_text'
+import type { RuleFields as Rule, Verdict } from '../generated/responses'
+import type { Decision } from '../generated/facts'
+import { baseName, moment, table } from '../text/format'
+import { shellWords } from '../text/safe_text'
 
 export type { Rule }
 

@@ -1,6 +1,6 @@
 // A prompt in the queue as someone edits it: its words change, whatever else it carries stays. Pure.
 
-import type { Content, Json, ResourceLink } from './generated/content'
+import type { Content, Json, ResourceLink } from '../generated/content'
 
 /** What was typed; not the text of files that were attached. */
 export function wordsOf(content: Content[]): string {

@@ -1,8 +1,8 @@
 // The hunks of a changed file as rows to draw, unified or side by side, and where a comment belongs in them.
 
-import type { Diff } from './generated/content'
-import type { Author } from './generated/facts'
-import type { FileChange } from './generated/responses'
+import type { Diff } from '../generated/content'
+import type { Author } from '../generated/facts'
+import type { FileChange } from '../generated/responses'
 import { diffRows, type DiffRow } from './diff'
 import type { ReviewComment } from './review'
 

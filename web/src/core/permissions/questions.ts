@@ -1,7 +1,7 @@
 // Which of the questions that wait are one question: asked again while the first waits, or asked alike
 // by several sessions.
 
-import type { Pending } from './state'
+import type { Pending } from '../session/state'
 
 type Questions = ReadonlyMap<string, Pending>
 

@@ -1,8 +1,8 @@
 // A diff as rows to draw: hunks with a few lines around each change, numbered on both sides.
 
 import { structuredPatch } from 'diff'
-import type { Diff } from './generated/content'
-import { table } from './format'
+import type { Diff } from '../generated/content'
+import { table } from '../text/format'
 
 export interface DiffRow {
   sign: '+' | '-' | ' ' | '@'

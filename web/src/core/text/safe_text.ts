@@ -3,7 +3,7 @@
 
 import {
   CONTROLS, FLOWING_CONTROLS, HIDDEN, JOINERS, SELECTORS, SPACES, SURROGATES, type Ranges,
-} from './generated/characters'
+} from '../generated/characters'
 
 const ALWAYS: Ranges = [...HIDDEN, ...JOINERS, ...SELECTORS, ...SURROGATES]
 const hidden = oneOf(HIDDEN, SURROGATES)

@@ -2,8 +2,8 @@
 // to them. An option for always that would count once is worded as once.
 
 import { asShown, type Shown } from './permission_options'
-import type { PermissionOffer, PermissionOption } from './generated/facts'
-import { WORDS } from './generated/permission_words'
+import type { PermissionOffer, PermissionOption } from '../generated/facts'
+import { WORDS } from '../generated/permission_words'
 
 const ONCE = new Map([['allow_always', WORDS.get('allow_once')], ['reject_always', WORDS.get('reject_once')]])
 

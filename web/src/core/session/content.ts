@@ -1,6 +1,6 @@
 // The text of what messages and tool calls carry.
 
-import type { Content } from './generated/content'
+import type { Content } from '../generated/content'
 
 /** The words in it that a person would read. */
 export function textOf(content: Content): string {

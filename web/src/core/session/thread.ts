@@ -1,9 +1,9 @@
 // The entries of a thread within the limits: each is weighed and found again by its key, and the
 // oldest go when there is too much. The fold changes entries through this alone.
 
-import type { Event } from './generated/events'
-import { LIMITS, NODE, ROW, type Limits } from './generated/limits'
-import { OPEN_STATUSES } from './generated/state'
+import type { Event } from '../generated/events'
+import { LIMITS, NODE, ROW, type Limits } from '../generated/limits'
+import { OPEN_STATUSES } from '../generated/state'
 import { cutTo, fitted, fitting, points, weigh } from './bounds'
 import { entryCount, placed, runningTurn } from './state'
 import type {

@@ -1,7 +1,7 @@
 // Which sessions the list shows, and in which groups. Pure.
 
-import type { Summary } from '../live/api'
-import { baseName } from './format'
+import type { Summary } from '../../live/api'
+import { baseName } from '../text/format'
 
 export type Filter = 'all' | 'waiting' | 'running' | 'finished' | 'archived'
 

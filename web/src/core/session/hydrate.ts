@@ -1,9 +1,9 @@
 // Turns a session from the server into the state that the fold continues from. The server omits
 // defaults and may send only the end of a long thread.
 
-import type { Json } from './generated/content'
-import { ROW } from './generated/limits'
-import { NEW_ENTRIES, NEW_PENDING, newQueuedPrompt, newResetEntry, newTurnState } from './generated/state'
+import type { Json } from '../generated/content'
+import { ROW } from '../generated/limits'
+import { NEW_ENTRIES, NEW_PENDING, newQueuedPrompt, newResetEntry, newTurnState } from '../generated/state'
 import type { Entry, Pending, QueuedPrompt, SessionState, Subagent, Terminal, TurnState } from './state'
 import { newState, newSubagent, newTerminal } from './state'
 import { LAST_USER, PROMPT, keyOf } from './thread'

@@ -1,8 +1,8 @@
 // How much of a session the page keeps: the server's limits, counted the same way. The server has the
 // rest.
 
-import type { Content, ToolContent } from './generated/content'
-import { NODE, type Limits } from './generated/limits'
+import type { Content, ToolContent } from '../generated/content'
+import { NODE, type Limits } from '../generated/limits'
 
 /** How many characters a text has, as the server counts them: a pair of surrogates is one. */
 export function points(text: string): number {

@@ -1,7 +1,7 @@
 // Which sessions stand side by side. What is shown stays where it is, whatever the others do: someone
 // may be writing in it. Pure.
 
-import type { Summary } from '../live/api'
+import type { Summary } from '../../live/api'
 
 export const MOST_TILES = 6
 

@@ -3,13 +3,13 @@
 // warning if it contradicts the kind. The option is sent back as it came. The same as
 // `session/permission_options.py`, from the same tables; golden vectors compare them.
 
-import { cutTo, points } from './bounds'
-import type { PermissionOption } from './generated/facts'
+import { cutTo, points } from '../session/bounds'
+import type { PermissionOption } from '../generated/facts'
 import {
   ASKING, BLANKS, FOR_A_WHILE, FOR_THE_SESSION, LABEL_END, LABEL_START, LASTING, LONGEST, LOOKALIKES, MAYBE_YES,
   MOST_READ, NO, NOT, ONCE, SAME, SEPARATORS, THE_SESSION, UNCLEAR, UNKNOWN, WORDS, YES,
-} from './generated/permission_words'
-import { reveal } from './safe_text'
+} from '../generated/permission_words'
+import { reveal } from '../text/safe_text'
 
 const ORDER = [...WORDS.keys()]
 

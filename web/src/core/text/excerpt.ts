@@ -1,7 +1,7 @@
 // Shortens long text to both ends: a person who decides must see how it ends. The omitted lines are in
 // the middle, and are counted. The same as `cli/render/event_text.py`; golden vectors compare them.
 
-import { EMPTY_RUN, LINE_END, LINE_START, LONG_LINE } from './generated/limits'
+import { EMPTY_RUN, LINE_END, LINE_START, LONG_LINE } from '../generated/limits'
 
 /** So many rows that are not shown; empty ones have nothing to show but their mark. */
 export interface Left { lines: number; empty: boolean; mark: string }
