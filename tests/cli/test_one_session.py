@@ -178,6 +178,19 @@ def test_what_an_agent_is_offered_cannot_be_changed_by_another_process(
         assert state_of(user, "s").get("queue", []) == []
 
 
+@pytest.mark.parametrize(
+    "option", ["--fence", "--fence=require", "--fence=off", "--fence-network=none"]
+)
+def test_a_fence_cannot_be_put_around_an_agent_of_another_process(
+    user: Dragoman, option: str
+) -> None:
+    with owning(user):
+        done = user("--session", "s", option, "next")
+        assert (done.code, done.out) == (2, "")
+        assert f"process or none: remove {option.partition('=')[0]}, or" in done.err
+        assert state_of(user, "s").get("queue", []) == []
+
+
 def test_limits_are_those_of_the_process_that_runs_the_session(user: Dragoman) -> None:
     with running(user, "--session", "s", "--max-turns", "1", "work") as owner:
         assert owner.stdout is not None

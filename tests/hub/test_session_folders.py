@@ -19,6 +19,7 @@ from dragoman.hub.running.running_session import RunningSession
 from dragoman.schema import v1
 from dragoman.session import events as e
 from dragoman.session.content import Text
+from dragoman.session.facts import SystemPrompt
 from dragoman.store.records import Batch, encode_events
 from dragoman.testing import AgentTurn, ScriptedAgent
 
@@ -278,6 +279,17 @@ async def test_a_rewind_restores_files_and_begins_again(tmp_path: Path, folder: 
         assert any(isinstance(x, e.Notice) and live.id in x.title for x in events)
         with pytest.raises(CommandRefused, match="no turn"):
             await hub.folders.rewind(live.id, "turn-unknown")
+
+
+async def test_a_rewound_session_keeps_its_system_prompt(tmp_path: Path, folder: Path) -> None:
+    agent = Own(lambda text: void((folder / text).write_text(text)))
+    accepts = v1.SessionCapabilities(system_prompt=v1.SessionSystemPromptCapabilities())
+    agent.capabilities = v1.AgentCapabilities(session_capabilities=accepts)
+    brief = SystemPrompt("Be brief.")
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder), system_prompt=brief)
+        done = await hub.folders.rewind(live.id, await asked(live, "one"))
+        assert (await hub.record(done.session)).system_prompt == brief
 
 
 async def test_a_session_that_nobody_runs_says_that_it_was_rewound(

@@ -271,6 +271,7 @@ class Folders:
             record.cwd,
             additional_directories=record.additional_directories,
             offer=record.offer,
+            system_prompt=record.system_prompt,
         )
         told = f"session {record.id} was rewound; the agent remembers nothing of it"
         new.session.log.record(e.Notice(told, source="client"))

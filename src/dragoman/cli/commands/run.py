@@ -314,6 +314,13 @@ class Run:
                     "another process is running this session, and its agent knows already what it "
                     f"is offered: remove {option}, or wait until it has ended"
                 )
+        fence = ((options.fence, "--fence"), (options.fence_network, "--fence-network"))
+        for value, option in fence:
+            if value is not None:
+                raise UsageError(
+                    "another process is running this session, and its agent has the fence of that "
+                    f"process or none: remove {option}, or wait until it has ended"
+                )
         if limits := typed_limits(options):
             raise UsageError(
                 "another process is running this session, with limits of its own: remove "
