@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from support.serving import Served, served
 from support.v2_agent import stoppable
 
 from dragoman import Policy
-from dragoman.host.workspace.changes import Change
+from dragoman.host.snapshots.line_history import Compared, Version, compared
 from dragoman.host.workspace.diffs import MAX_WORK
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
@@ -412,14 +413,13 @@ async def test_changes_are_listed_and_reverted(tmp_path: Path) -> None:
 async def test_changes_are_compared_off_the_loop_and_share_one_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spent: list[tuple[int, int | None]] = []
-    diff = Change.diff
+    spent: list[tuple[int, int]] = []
 
-    def seen(change: Change, root: str = "", *, work: int | None = None) -> str:
+    def seen(versions: Sequence[Version], name: str, work: int) -> Compared:
         spent.append((threading.get_ident(), work))
-        return diff(change, root, work=work)
+        return compared(versions, name, work)
 
-    monkeypatch.setattr(Change, "diff", seen)
+    monkeypatch.setattr("dragoman.host.snapshots.folder_changes.compared", seen)
     names = [f"{number}.txt" for number in range(20)]
     agent = ScriptedAgent([write_file(str(tmp_path / name), "new\n") for name in names])
     async with served(tmp_path, {"scripted": agent}, policy=Policy(write=True)) as web:
@@ -427,8 +427,9 @@ async def test_changes_are_compared_off_the_loop_and_share_one_bound(
         await web.done(session_id, "go")
         changes = (await web.call("GET", f"/api/sessions/{session_id}/changes"))["changes"]
     assert len(changes) == len(spent) == 20
+    assert {(each["added"], each["removed"]) for each in changes} == {(1, 0)}
     assert threading.get_ident() not in {thread for thread, _ in spent}
-    assert sum(work or MAX_WORK for _, work in spent) <= 20_000_000 < 20 * MAX_WORK
+    assert sum(work for _, work in spent) <= 20_000_000 < 20 * MAX_WORK
 
 
 async def test_an_answer_with_changes_is_bounded(tmp_path: Path) -> None:
@@ -471,7 +472,7 @@ async def test_files_that_have_no_room_in_an_answer_are_left_out(
 async def test_files_of_which_an_agent_tells_too_many_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, complete: bool
 ) -> None:
-    for module in ("hub.running.written_files", "web.api.folders"):
+    for module in ("hub.running.written_files", "hub.session_folders"):
         monkeypatch.setattr(f"dragoman.{module}.MAX_CHANGES", 3)
 
     async def script(turn: AgentTurn) -> None:
