@@ -26,10 +26,12 @@ from dragoman.fence.kernel_calls import open_exactly
 from dragoman.fence.listener import Call, Gone, Listener, Unreadable
 from dragoman.host.fence.floor import Floor
 from dragoman.host.fence.overseer import MOST_PARENTS, Overseer, ProgramStart
+from dragoman.host.fence.refusal_count import MOST_TOLD, RefusalCount, times
 from dragoman.host.rules.access import normalise
 from dragoman.process import descriptors
 from dragoman.process.child import ExitStatus
-from dragoman.session.events import Event
+from dragoman.session.events import AccessDecided, Event
+from dragoman.session.facts import Decision
 
 logger = logging.getLogger("dragoman.host")
 
@@ -91,6 +93,7 @@ class TreeGate:
         self._watched: set[int] = set()
         self._asking: set[asyncio.Task[None]] = set()
         self._refused: dict[str, float] = {}
+        self._unasked = RefusalCount()
         self._last: tuple[int, ProgramStart] | None = None
 
     def take(self, listener: int, argv: Sequence[str], cwd: str) -> None:
@@ -184,17 +187,37 @@ class TreeGate:
 
     def wanted(self, door: _Doorkeeper, call: Call, write: Write, process: int) -> None:
         """A write beyond the fence: ask, and hold up nothing else."""
-        soon = self._refused.get(write.path, 0.0) > time.monotonic()
-        if soon or len(self._asking) >= MOST_ASKED:
+        overseer = self._overseers[-1]
+        if (reason := self._why_not_to_ask(write.path)) is not None:
             door.listener.refuse(call)
             _close(process)
+            self._tell_unasked(overseer, write.path, reason)
             return
-        task = self._loop.create_task(self._ask(self._overseers[-1], door, call, write, process))
+        task = self._loop.create_task(self._ask(overseer, door, call, write, process))
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
         if process >= 0:
             self._watched.add(process)
             self._loop.add_reader(process, task.cancel)  # nobody waits for the answer
+
+    def _why_not_to_ask(self, path: str) -> str | None:
+        if self._refused.get(path, 0.0) > time.monotonic():
+            return "the same write was refused less than a minute ago"
+        if len(self._asking) >= MOST_ASKED:
+            return f"{MOST_ASKED} other questions of this fence wait for an answer"
+        return None
+
+    def _tell_unasked(self, overseer: Overseer, path: str, reason: str) -> None:
+        """Each attempt is on record, many of them as one."""
+        count = self._unasked.add(path)
+        if count is None:
+            return
+        title = f"Write {path} (outside the fence){times(count)}"
+        if count == 0:
+            title, path, reason = "further files", "", f"more than {MOST_TOLD} files were refused"
+        decision = Decision("deny", reason, by="fence")
+        paths = [path] if path else []
+        overseer.log.record(AccessDecided("write", decision, paths=paths, title=title))
 
     async def _ask(
         self, overseer: Overseer, door: _Doorkeeper, call: Call, write: Write, process: int

@@ -16,15 +16,11 @@ from dragoman.host.fence.network.host_patterns import (
     is_public,
     read_host,
 )
+from dragoman.host.fence.refusal_count import MOST_TOLD, RefusalCount, times
 from dragoman.host.rules.decision import Explanation
 from dragoman.host.rules.rule import Rule
 from dragoman.session import events as e
 from dragoman.session.facts import Decision
-
-MOST_TOLD = 100
-"""So many hosts get events of their own."""
-_TIMES = (1, 10, 100, 1_000, 10_000, 100_000)
-"""How often a host was refused when that is an event again."""
 
 
 class HostRefused(Exception):
@@ -58,7 +54,7 @@ class NetworkRules:
         self.hosts = tuple(hosts)
         self.sessions: Callable[[], Sequence[FencedSession]] = _none
         """Those that are open now."""
-        self._refused: dict[tuple[str, int], int] = {}
+        self._refused = RefusalCount()
         self._untold: list[e.Event] = []
 
     def candidates(self, host: str, port: int) -> tuple[Address, ...] | None:
@@ -113,18 +109,16 @@ class NetworkRules:
 
     def refused(self, host: str, port: int, refusal: HostRefused) -> None:
         """Tell the sessions, now or when there is one."""
-        key, reason = (host, port), "; ".join(filter(None, (str(refusal), refusal.remedy)))
-        if key not in self._refused and len(self._refused) >= MOST_TOLD:
-            key = ("", 0)
-            host, reason = "", f"more than {MOST_TOLD} hosts were refused; the rest is not listed"
-        count = self._refused[key] = self._refused.get(key, 0) + 1
-        if count not in _TIMES or (not host and count > 1):
+        reason = "; ".join(filter(None, (str(refusal), refusal.remedy)))
+        count = self._refused.add((host, port))
+        if count is None:
             return
-        times = "" if count == 1 else f" ({count} times)"
+        if count == 0:
+            host, reason = "", f"more than {MOST_TOLD} hosts were refused; the rest is not listed"
         event = e.AccessDecided(
             "fetch",
             Decision("deny", reason, by="fence"),
-            title=f"{host}:{port}{times}" if host else "further hosts",
+            title=f"{host}:{port}{times(count)}" if host else "further hosts",
             host=host or None,
         )
         self._untold.append(event)
