@@ -411,3 +411,25 @@ async def test_a_question_of_one_that_has_ended_is_withdrawn(make: Maker) -> Non
         await running
     await session.settled.wait()
     assert not (session.place / "out").exists()
+
+
+# ── what changes meanwhile ────────────────────────────────────────────────────────────────────
+
+
+async def test_settings_that_are_replaced_meanwhile_stay_covered(
+    make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = make()
+    settings = session.place / "dragoman/settings.json"
+    settings.parent.mkdir()
+    settings.write_text("before")
+    monkeypatch.setenv("DRAGOMAN_SETTINGS", str(settings))
+    line = f"echo > up; until test -e go; do sleep 0.01; done; cat {settings} > seen; echo > done"
+    running = asyncio.create_task(session.run(line))
+    await until((session.workspace / "up").exists)
+    (session.place / "new").write_text("a secret")
+    (session.place / "new").rename(settings)
+    (session.workspace / "go").touch()
+    await running
+    assert (session.workspace / "done").exists()
+    assert (session.workspace / "seen").read_text() == ""

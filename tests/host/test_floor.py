@@ -36,6 +36,19 @@ def below(floor: Floor, mode: PlaceMode, folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in paths if path.is_relative_to(folder))
 
 
+def test_settings_are_covered_with_their_folder_if_it_is_ours(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(place / "home/dragoman/settings.json", "{}")
+    for name, covered in {
+        "home/settings.json": ["home/settings.json"],
+        "home/dragoman/settings.json": ["home/dragoman", "home/dragoman/settings.json"],
+    }.items():
+        monkeypatch.setenv("DRAGOMAN_SETTINGS", str(place / name))
+        found = below(floor_for([str(place / "ws")]), "covered", place)
+        assert [path for path in found if path != "data"] == covered
+
+
 def test_the_workspace_is_writable_and_what_runs_later_in_it_is_not(place: Path) -> None:
     ws = place / "ws"
     for name in (".envrc", ".vscode/tasks.json", ".github/workflows/ci.yml", ".github/README.md"):

@@ -47,9 +47,9 @@ _SOCKETS: dict[int, dict[str, int]] = {
     0xC00000F3: {_SOCKET: 198, _RING: 425},
 }
 _UNIX, _INET, _INET6, _NETLINK, _PACKET = 1, 2, 10, 16, 17
-OF_A_NETWORK = (_UNIX, _INET, _INET6, _NETLINK, _PACKET)
+OF_A_NETWORK: tuple[int, ...] = (_UNIX, _INET, _INET6, _NETLINK, _PACKET)
 """The kinds of sockets that a network namespace, or the fence, keeps inside."""
-OF_NO_NETWORK = (_UNIX, _NETLINK)
+OF_NO_NETWORK: tuple[int, ...] = (_UNIX, _NETLINK)
 _MAKE_SOCKET = 1
 _BY_MACHINE = {
     "x86_64": (_X86_64, 0x40000003),
@@ -69,11 +69,7 @@ _NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
 def install(*, writes: bool) -> int:
     """Have the kernel ask about this process; the listener. Raises OSError: EBUSY where there is
     one already."""
-
-    def section(architecture: int) -> Iterator[bytes]:
-        return _asked(NUMBERS[architecture], writes=writes)
-
-    program = _program(section)
+    program = _ASKING[writes]
     try:
         # Who waits for an answer is not disturbed by signals other than the one that kills it.
         return calls.install_filter(program, _NEW_LISTENER | _WAIT_KILLABLE)
@@ -87,17 +83,13 @@ def close_sockets(kinds: tuple[int, ...]) -> None:
     """Let nobody here make a socket of another kind. Raises OSError.
 
     Rings make sockets without the call that is looked at, so there are none."""
-
-    def section(architecture: int) -> Iterator[bytes]:
-        return _sockets(_SOCKETS[architecture], kinds)
-
-    calls.install_filter(_program(section), 0)
+    calls.install_filter(_CLOSING[kinds], 0)
 
 
 def _program(section: Callable[[int], Iterator[bytes]]) -> bytes:
     """Each architecture of this machine has its section, for which a number is loaded."""
     steps = [_step(_LOAD, _ARCHITECTURE)]
-    for architecture in _BY_MACHINE[os.uname().machine]:
+    for architecture in _BY_MACHINE.get(os.uname().machine, ()):
         inner = [_step(_LOAD, _NUMBER), *section(architecture), _step(_RETURN, _ALLOW)]
         if architecture == _X86_64:
             refused = _step(_RETURN, _FAIL | errno.ENOSYS)
@@ -140,3 +132,15 @@ def _sockets(numbers: dict[str, int], kinds: tuple[int, ...]) -> Iterator[bytes]
 def _step(code: int, value: int, *, missed: int = 0) -> bytes:
     """One instruction; `missed` is how many to skip if the comparison fails."""
     return struct.pack("HBBI", code, 0, missed, value)
+
+
+# Made once, in the helper that all programs are forked from: there is little time between fork and
+# exec.
+_ASKING = {
+    writes: _program(lambda each, writes=writes: _asked(NUMBERS[each], writes=writes))
+    for writes in (False, True)
+}
+_CLOSING: dict[tuple[int, ...], bytes] = {
+    kinds: _program(lambda each, kinds=kinds: _sockets(_SOCKETS[each], kinds))
+    for kinds in (OF_A_NETWORK, OF_NO_NETWORK)
+}

@@ -215,7 +215,11 @@ def _kept(read: Sequence[str], covered: Iterable[tuple[str, str]]) -> Iterator[F
 
 def _dragomans() -> Iterator[tuple[Path, str]]:
     yield data_directory(), _OWN
-    yield settings_file(), _SETTINGS
+    settings = settings_file()
+    if settings.parent.name == "dragoman":
+        # A file that is replaced, as we do it, is not covered any longer; a folder is.
+        yield settings.parent, _SETTINGS
+    yield settings, _SETTINGS
 
 
 def _checked(path: str, what: str) -> str:

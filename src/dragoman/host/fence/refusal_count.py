@@ -18,8 +18,8 @@ class RefusalCount:
         self._has_more = False
 
     def add(self, thing: Hashable) -> int | None:
-        """One more refusal: how many there were, if that is to be told; 0 once, when more things
-        were refused than are told apart."""
+        """One more refusal: how many there were, if that is an event; 0 once, when more things were
+        refused than have events of their own."""
         if thing not in self._counts and len(self._counts) >= MOST_TOLD:
             is_news, self._has_more = not self._has_more, True
             return 0 if is_news else None
