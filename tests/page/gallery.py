@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 from page.seeding import told_session
+from support.folders import Watched
 
 from dragoman.session import events as e
 from dragoman.session.content import (
@@ -112,6 +113,89 @@ async def fill(home: Path, folder: Path) -> None:
         await it.tell([*_opening(docs), *_lost_memory(docs)], status="idle")
     async with told_session(home, "release", app, title="Prepare release 2.1", agent="demo") as it:
         await it.tell([*_opening(app), *_asking(app)], status="waiting")
+
+
+_PRICES = """from dataclasses import dataclass
+
+
+@dataclass
+class Item:
+    name: str
+    price: float
+    count: int = 1
+
+
+def found(items, name):
+    for item in items:
+        if item.name == name:
+            return item
+    raise KeyError(name)
+
+
+def total(items):
+    result = 0
+    for item in items:
+        result += item.price * item.count
+    return result
+
+
+def receipt(items):
+    lines = [f"{item.name}: {item.price}" for item in items]
+    lines.append(f"total: {total(items)}")
+    return "\\n".join(lines)
+"""
+_IN_CENTS = (
+    ("    price: float\n", "    cents: int\n"),
+    (
+        """    result = 0
+    for item in items:
+        result += item.price * item.count
+    return result
+""",
+        "    return sum(item.cents * item.count for item in items)\n",
+    ),
+    (
+        """    lines = [f"{item.name}: {item.price}" for item in items]
+    lines.append(f"total: {total(items)}")
+""",
+        """    lines = [f"{item.name}: {shown(item.cents)}" for item in items]
+    lines.append(f"total: {shown(total(items))}")
+""",
+    ),
+)
+_SHOWN = """def shown(cents):
+    return f"{cents // 100}.{cents % 100:02}"
+"""
+
+
+async def fill_review(home: Path, folder: Path) -> None:
+    """A session in a folder that is there, with snapshots of what its agent did."""
+    (folder / "shop").mkdir(parents=True)
+    (folder / "shop/prices.py").write_text(_PRICES)
+    (folder / "NOTES.md").write_text("Prices are floats. Round them when they are shown.\n")
+    watched = Watched(folder, home / "snapshots")
+    await watched.turn("t1", _count_in_cents)
+    begun, ended = watched.events
+    async with told_session(home, "prices", folder, title="Count prices in cents") as teller:
+        told: list[e.Event] = [
+            e.TurnStarted("t1", [Text("Count prices in cents, so that nothing is rounded.")]),
+            begun,
+            e.ToolCallUpdated("c1", title="Edit 4 files", kind="edit", status="completed"),
+            e.AgentMessage(Text("Prices are whole cents now, and shown with two digits.")),
+            e.TurnEnded("t1", "end_turn"),
+            ended,
+        ]
+        await teller.tell([*_opening(folder), *told], status="idle")
+
+
+def _count_in_cents(folder: Path) -> None:
+    text = _PRICES
+    for old, new in _IN_CENTS:
+        text = text.replace(old, new)
+    (folder / "shop/prices.py").write_text(text)
+    (folder / "shop/money.py").write_text(_SHOWN)
+    (folder / "NOTES.md").unlink()
+    (folder / ".envrc").write_text("export SHOP_CURRENCY=EUR\n")
 
 
 def _opening(folder: Path) -> list[e.Event]:

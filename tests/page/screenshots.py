@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from page.browsing import browsed, person
-from page.gallery import fill
+from page.gallery import fill, fill_review
 from page.site import Site, prepared
 from playwright.async_api import Page
 
@@ -43,10 +43,14 @@ Picture: TypeAlias = tuple[str, str, str, Scheme]
 DOCUMENTED: tuple[Picture, ...] = (
     ("page-light", "session", "wide", "light"),
     ("inbox-light", "inbox", "wide", "light"),
+    ("review-light", "review", "wide", "light"),
     ("page-dark", "session", "wide", "dark"),
     ("inbox-dark", "inbox", "wide", "dark"),
+    ("review-dark", "review", "wide", "dark"),
     ("narrow-light", "permission", "narrow", "light"),
 )
+REVIEW = "review"
+"""Of what really happened in a folder; only `shown` has it."""
 
 
 HOME = Path("/home/ada")
@@ -70,6 +74,7 @@ async def shown(scratch: Path) -> AsyncGenerator[Site]:
     """What the pictures are of."""
     site = prepared(scratch)
     await fill(site.home, HOME)
+    await fill_review(site.home, scratch / "cafe")
     await site.start()
     try:
         yield site
@@ -80,12 +85,15 @@ async def shown(scratch: Path) -> AsyncGenerator[Site]:
 def everything() -> Iterator[Picture]:
     for width in WIDTHS:
         for scheme in SCHEMES:
-            for name in (*SCREENS, *PANES, *DIALOGS):
+            for name in (*SCREENS, REVIEW, *PANES, *DIALOGS):
                 yield f"{name}-{width}-{scheme}", name, width, scheme
 
 
 async def show(page: Page, name: str) -> None:
     """One of the screens, a tab of the pane, or a dialog."""
+    if name == REVIEW:
+        await _review(page)
+        return
     if name in SCREENS:
         await page.evaluate(f"location.hash = '#/{SCREENS[name]}'")
         await page.locator("main").first.wait_for()
@@ -99,6 +107,17 @@ async def show(page: Page, name: str) -> None:
     if name != "palette":
         await page.keyboard.press("Enter")
         await page.locator(".palette").wait_for(state="detached")
+
+
+async def _review(page: Page) -> None:
+    """With a comment that is not sent yet."""
+    await page.evaluate("location.hash = '#/s/prices/review'")
+    card = page.get_by_role("region", name="shop/prices.py")
+    await card.get_by_role("button", name="Comment", exact=True).nth(1).click()
+    words = "A discount can make half a cent: say how it is rounded."
+    await page.get_by_role("textbox", name="Comment on lines").fill(words)
+    await page.get_by_role("button", name="Add to review").click()
+    await page.get_by_text(words).wait_for()
 
 
 if __name__ == "__main__":
