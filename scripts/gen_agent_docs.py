@@ -35,17 +35,19 @@ information.
 **Steer** is the [way](../explanation/steering.md) in which the tested version takes a steer while a
 command runs. With `queue`, the agent takes none: the steer becomes the next prompt.
 
-**Subagents** says how the tested version shows [them](../explanation/subagents.md): `announced`, as
-ACP has it; as tool `calls` under the call that started one; or `hidden`, if only that call is seen.
-Nothing means that it was not tested.
+**Subagents** says how the tested version reports [them](../explanation/subagents.md): `announced`,
+with ACP's own update; `calls`, as tool calls under the call that started the subagent; or `hidden`,
+if only that call is visible.
 
-**Undo** says who wrote in the test of [undo](../how-to/changes.md): the `agent` itself, or also the
-`host`, which is Dragoman, for the agent. All that had changed was listed, and after the undo each
-file was as before.
+**Undo** says who wrote the files in the [undo](../how-to/changes.md) test: the `agent` itself, or
+also the `host` (Dragoman, on the agent's behalf). In every case, all changes were listed, and the
+undo restored each file.
 
-**Reports** says what the tested version reports of what it uses: its `cost`, its `tokens`, or
-neither. [Limits](../how-to/limits.md) on these need that. OpenCode reports a cost of 0 for a model
-whose price it does not know. Nothing means that it was not looked at.
+**Reports** says whether the tested version reports its `cost`, its `tokens`, both or neither;
+[limits](../how-to/limits.md) on cost and tokens depend on it. OpenCode reports a cost of 0 for a
+model whose price it does not know.
+
+An empty cell means that this was not tested.
 
 To check your own installation, run `dragoman agents doctor NAME`.
 
@@ -57,8 +59,8 @@ FLAGS = """
 
 Each tested agent was asked to write a file and to run a command, with and without the flag, while
 nobody was there to answer questions. "Without asking" means that the agent was seen to act by
-itself, which no flag and no rule stops. Goose was tested in its mode `approve`, Qwen Code in its
-mode `default`, OpenCode with `permission` set to `ask`.
+itself; only [`--fence`](../explanation/fence.md) limits that. Goose was tested in its mode
+`approve`, Qwen Code in its mode `default`, OpenCode with `permission` set to `ask`.
 
 | agent | with `--write` | without | with `--exec` | without |
 |---|---|---|---|---|
@@ -89,8 +91,8 @@ def _reports(agent: KnownAgent) -> str:
 
 def _flags(agent: KnownAgent) -> str:
     refused = [
-        f"refused; without asking {when}" if when else "refused"
-        for when in (agent.writes_unasked, agent.runs_unasked)
+        f"refused, but {does} without asking {when}" if when else "refused"
+        for does, when in (("writes", agent.writes_unasked), ("runs", agent.runs_unasked))
     ]
     return f"| {agent.title} | writes | {refused[0]} | runs | {refused[1]} |\n"
 

@@ -28,6 +28,16 @@ SECTIONS = (
         keys.OFFER_KEYS,
         "[What an agent is offered](../explanation/permissions.md#what-an-agent-is-offered)",
     ),
+    (
+        "`system_prompt`",
+        keys.SYSTEM_PROMPT_KEYS,
+        "[System prompts](../how-to/set-up-agents.md#system-prompts)",
+    ),
+    (
+        "A model provider: `providers.ID`",
+        keys.PROVIDER_KEYS,
+        "[Model providers](../how-to/set-up-agents.md#model-providers)",
+    ),
     ("`quirks`", keys.QUIRKS_KEYS, ""),
     ("`limits[]`", keys.LIMIT_KEYS, "[Limits](../how-to/limits.md)"),
     ("`fence`", keys.FENCE_KEYS, "[The fence](../explanation/fence.md)"),
@@ -36,6 +46,11 @@ SECTIONS = (
         "`retention`",
         keys.RETENTION_KEYS,
         "[Sessions](../how-to/sessions.md#finding-keeping-deleting)",
+    ),
+    (
+        "`snapshots`",
+        keys.SNAPSHOT_KEYS,
+        "[Review and undo](../how-to/changes.md#how-long-it-is-kept)",
     ),
 )
 

@@ -171,7 +171,7 @@ _KNOWN = (
         runs_unasked="unless its setting `permission` says `ask`",
         notes=(
             "It does not pass on the permission requests of its subagents: the turn waits until "
-            "you cancel it. Allow in its setting `permission` what they need.",
+            "you cancel it. In its `permission` setting, allow what the subagents need.",
             "It sends its plan as a tool call, not as an ACP plan.",
             "After asking, it runs commands itself: `--exec` allows them, and their output is in "
             "the tool call.",
@@ -202,7 +202,8 @@ _KNOWN = (
             "File access and commands go through Dragoman, which checks them again.",
             'After "Always allow" it no longer asks about that tool, but Dragoman does: Goose sets '
             "a variable for each command, and no rule matches a command with variables. Choose "
-            '"Allow more than this once" instead: then Goose asks, and the rule answers.',
+            '"Allow more than this once" (on the page, "Allow more…") instead: then Goose asks, '
+            "and the rule answers.",
         ),
         tells=("tokens",),
     ),
@@ -225,8 +226,8 @@ _KNOWN = (
         subagents="hidden",
         writes_unasked="in a git repository, if Dragoman does not offer writes",
         notes=(
-            "Its permission requests say only the beginning of a command. Dragoman takes the rest "
-            "from what Kimi showed before.",
+            "Its permission requests contain only the beginning of a command. Dragoman takes the "
+            "rest from what Kimi showed before.",
             "In a git repository it writes files without asking. If Dragoman offers file writes, "
             "they go through Dragoman, which checks them. Without `--write`, a rule or a person to "
             "ask, Dragoman does not offer writes, and Kimi writes files itself.",
@@ -261,8 +262,9 @@ _KNOWN = (
             "rule or a person to ask, Dragoman does not offer writes, and Qwen edits files itself "
             "without asking. Use `--mode default`.",
             "It asks questions as permission requests.",
-            "It runs subagents in the background unless its model says otherwise. There, they ask "
-            "for nothing: what needs permission is refused, and their steps are not shown.",
+            "It runs subagents in the background unless its model decides otherwise. Background "
+            "subagents cannot ask for permission: whatever needs it is refused, and their steps "
+            "are not shown.",
             "Its command list can be large (half a megabyte has been seen).",
         ),
         tells=(),
@@ -329,7 +331,8 @@ _KNOWN = (
         undone="agent",
         runs_unasked="if it does not look risky to Hermes",
         notes=(
-            "It edits files and runs commands itself, so Dragoman cannot revert them.",
+            "It edits files and runs commands itself; `dragoman sessions revert` can undo its "
+            "edits.",
             "It cannot close or delete sessions. Resuming one replays its history, which Dragoman "
             "keeps apart from new events.",
         ),
@@ -347,7 +350,8 @@ _KNOWN = (
         sign_in="run `openhands` once and choose a model",
         seen="1.16.0",
         notes=(
-            "It edits files and runs commands itself, so Dragoman cannot revert them.",
+            "It edits files and runs commands itself; `dragoman sessions revert` can undo its "
+            "edits.",
             "It asks once for all its pending actions: they are shown together, and the flags and "
             "rules have to allow each of them.",
         ),
@@ -363,7 +367,7 @@ _KNOWN = (
         sign_in="run `pi` and type `/login`, or set the key variable of a provider",
         notes=(
             "This is an adapter for Pi. Pi reads and writes files and runs commands without "
-            "asking: no flag and no rule stops it.",
+            "asking; only `--fence` limits that.",
             "It uses its own terminals; their output is shown.",
         ),
     ),

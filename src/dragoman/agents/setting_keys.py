@@ -29,12 +29,12 @@ TOP_KEYS: Keys = {
     ),
     "snapshots": (
         "object",
-        "what is kept of folders, to [see and undo](../how-to/changes.md) what agents do in them",
+        "limits of the snapshots of session folders, which let you [see and "
+        "undo](../how-to/changes.md) what agents did",
     ),
     "limits": (
         "list",
-        "[how much](../how-to/limits.md) a turn or a session may use of something before it is "
-        "stopped",
+        "[how much](../how-to/limits.md) a turn or a session may use before it is stopped",
     ),
     "$schema": ("string", "ignored; for editors"),
 }
@@ -76,18 +76,18 @@ AGENT_KEYS: Keys = {
     ),
     "system_prompt": (
         "string, object or null",
-        "the same for new sessions of this agent, instead of the one for every agent; `null` for "
+        "the system prompt of new sessions of this agent, instead of the top-level one; `null` for "
         "none",
     ),
     "providers": (
         "object",
         "the model providers of the agent, by the ids that `dragoman agents providers` lists: an "
-        "object for each, or `null` to switch it off. They are sent each time the agent starts, "
-        "and an agent that does not support that does not start",
+        "object for each, or `null` to switch it off. They are sent each time the agent starts; "
+        "an agent that does not support providers is not started",
     ),
     "proxies": ("list", "ACP proxies between you and the agent, the nearest to you first"),
     "quirks": ("object", "workarounds for agents that deviate from the protocol"),
-    "fence": ("string or object", "as at the top; replaces what is said there"),
+    "fence": ("string or object", "as at the top level, which it replaces for this agent"),
 }
 
 PROXY_KEYS: Keys = {
@@ -217,27 +217,27 @@ LIMIT_KEYS: Keys = {
         '`"stop"` or `"warn"`',
         'stop the turn, or only say so; default `"stop"`',
     ),
-    "agent": ("string", "only for this agent, or those with names like `cl*`"),
+    "agent": ("string", "only for this agent; a pattern such as `cl*` covers several"),
     "project": ("string", "only in this folder (absolute path), and everything beneath it"),
 }
 
 FENCE_KEYS: Keys = {
     "mode": (
-        '`"off"`, `"on"` or `"require"`',
+        '`"off"`, `"on"`, `"ask"` or `"require"`',
         "`on`: a fence if this system can build one; `ask`: the same, and a write outside becomes "
-        "a question; `require`: nothing is started without; "
+        "a question; `require`: start nothing if no fence can be built; "
         'default `"on"`. `"fence": "on"` is short for `"fence": {"mode": "on"}`',
     ),
-    "write": ("list of strings", "further folders that may be written, such as a cache"),
+    "write": ("list of strings", "additional folders that the agent may write to, such as a cache"),
     "read": (
         "list of strings",
-        "paths inside `/tmp` or a covered folder that may be read in spite of that",
+        "paths in `/tmp`, or in a folder that the fence hides, that should be readable anyway",
     ),
     "network": (
         '`"all"`, `"none"` or list of strings',
         "what may be reached: everything (the default), nothing, or these hosts: "
         "`example.com` (ports 80 and 443), `example.com:8443`, `example.com:*`, `*.example.com` "
-        "(not `example.com` itself), `*`, an address or a range (`10.0.0.0/8:443`), and servers of "
+        "(not `example.com` itself), `*`, an address or a range (`10.0.0.0/8:443`), and servers on "
         "this machine (`localhost:5432`)",
     ),
 }

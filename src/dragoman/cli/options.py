@@ -221,16 +221,21 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
 def add_limit_options(parser: argparse.ArgumentParser) -> None:
     """Options that limit what the session may use."""
     limits = parser.add_argument_group(
-        "limits", "The turn is stopped, with exit code 6, when the session has used in all:"
+        "limits", "A turn that exceeds one of these is stopped, with exit code 6."
     )
     for flag, metavar, kind, text in (
-        ("cost", "AMOUNT", money, "this much money, as in 2.50 or 2.50EUR (default: USD)"),
-        ("tokens", "N", count, "so many tokens"),
-        ("time", "TIME", duration, "so much time, as in 90s, 10m or 2h"),
-        ("tool-calls", "N", count, "more tool calls than this"),
-        ("turns", "N", count, "more turns than this"),
+        ("cost", "AMOUNT", money, "cost of the whole session, as in 2.50 (USD) or 2.50EUR"),
+        ("tokens", "N", count, "number of tokens of the whole session"),
+        (
+            "time",
+            "TIME",
+            duration,
+            "time of all turns of the session together, as in 90s, 10m or 2h",
+        ),
+        ("tool-calls", "N", count, "number of tool calls of the whole session"),
+        ("turns", "N", count, "number of turns of the whole session"),
     ):
-        limits.add_argument(f"--max-{flag}", metavar=metavar, type=kind, help=text)
+        limits.add_argument(f"--max-{flag}", metavar=metavar, type=kind, help=f"maximum {text}")
 
 
 def add_store_option(parser: argparse.ArgumentParser, what: str) -> None:
@@ -266,23 +271,24 @@ def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> Argum
         "--yolo",
         action="store_true",
         help="allow everything that can be allowed, including reads and commands outside the "
-        "workspace (writes outside it are always refused)",
+        "workspace (but no writes outside it)",
     )
     text = f"file of permission rules for {scope}"
     add_repeatable(allowed.add_argument, "--policy", "FILE", text)
     allowed.add_argument(
         "--fence",
         choices=("off", "on", "ask", "require"),
-        help="let the kernel keep the agent and everything it starts inside the workspace: --fence "
-        "alone means on; ask: a write outside becomes a question; require: without a fence nothing "
-        "is started (default: from the settings, else off)",
+        help="have the Linux kernel confine the agent and everything it starts: it can write only "
+        "to the workspace and its own folders, and keys are hidden. on (or just --fence): if this "
+        "system can; ask: the same, and a write outside becomes a question; require: start nothing "
+        "without a fence (default: from the settings, else off)",
     )
     allowed.add_argument(
         "--fence-network",
         metavar="HOSTS",
-        help="what is reached from inside the fence: all, none, or hosts with commas between them, "
-        "as in example.com:443,*.example.org; implies --fence (default: from the settings, else "
-        "all)",
+        help="hosts that can be reached from inside the fence: all, none, or a comma-separated "
+        "list such as example.com:443,*.example.org; implies --fence (default: from the settings, "
+        "else all)",
     )
     return allowed
 

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=("day", "agent", "project", "model"),
         default="day",
-        help="what each line is about (default: day)",
+        help="what to group by (default: day)",
     )
     parser.add_argument(
         "--since",

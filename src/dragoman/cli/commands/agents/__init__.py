@@ -122,8 +122,8 @@ def _add_providers(actions: Actions) -> None:
     parser.add_argument(
         "--headers-file",
         metavar="FILE",
-        help="JSON object of HTTP headers, for keys that others must not see in the list of "
-        "processes; - is standard input",
+        help="file with a JSON object of HTTP headers, so that keys do not appear in the process "
+        "list; - for standard input",
     )
     add_json_option(parser.add_argument)
     add_settings_option(parser.add_argument)

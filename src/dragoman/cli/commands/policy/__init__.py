@@ -148,7 +148,7 @@ def _add_add(actions: Actions) -> None:
     what.add_argument(
         "--prefix",
         action="store_true",
-        help="the command may continue after the words given, with any other words",
+        help="the rule also covers the command with further arguments",
     )
     what.add_argument("--in", dest="folder", metavar="GLOB", help="folder that a command runs in")
     what.add_argument("--host", metavar="GLOB", help="host to fetch from")

@@ -16,8 +16,8 @@ examples:
   dragoman review fix --turn -1         what its last turn changed
   dragoman review fix --write           let the agent write when it answers
 
-Each change is shown with who made it. Nothing is put back, and nothing is sent,
-before you have gone through them or quit. A put-back can be undone."""
+Each change is shown with who made it. Nothing is reverted or sent until you
+have gone through all changes or quit. Reverting can itself be undone."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--turn",
         metavar="TURN",
-        help="only this turn: its number, from 1 or from the end as -1, or its id",
+        help="only this turn: its number (1 is the first, -1 the last) or its id",
     )
     parser.add_argument(
         "--agent-command",

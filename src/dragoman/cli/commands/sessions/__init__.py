@@ -59,12 +59,12 @@ def _add_looking(actions: Actions) -> None:
     parts.add_argument(
         "--programs",
         action="store_true",
-        help="print only what really ran inside the fence",
+        help="print only the programs that ran inside the fence",
     )
     parts.add_argument(
         "--refused",
         action="store_true",
-        help="print only what was refused, by a rule, by a person or by the fence's gate",
+        help="print only what was refused, by a rule, by a person or in the fence",
     )
     add_json_option(show.add_argument, "print the session's state as one JSON object")
     search = actions.add(
@@ -81,13 +81,13 @@ def _add_looking(actions: Actions) -> None:
 def _add_changes(actions: Actions) -> None:
     changes = actions.add(
         "changes",
-        "show what happened in a session's folders, as diffs",
+        "show what a session changed in its folders, as diffs",
         "  dragoman sessions changes fix                    all of it\n"
         "  dragoman sessions changes fix --turn -1          the last turn",
         module="undo",
     )
     _add_session(changes)
-    _add_turn(changes, "only this turn: its number, from 1 or from the end as -1, or its id")
+    _add_turn(changes, "only this turn: its number (1 is the first, -1 the last) or its id")
     add_settings_option(changes.add_argument)
     add_json_option(changes.add_argument)
     _add_revert(actions)
@@ -97,13 +97,13 @@ def _add_changes(actions: Actions) -> None:
 def _add_revert(actions: Actions) -> None:
     revert = actions.add(
         "revert",
-        "undo what happened in a session's folders, and print the paths",
+        "undo what a session's turns changed in its folders, and print the paths",
         "  dragoman sessions revert fix                     everything\n"
         "  dragoman sessions revert fix src/app.py          one file\n"
         "  dragoman sessions revert fix --turn -1           what the last turn did\n"
         "  dragoman sessions revert fix --turn restore-1f3a undo a revert\n\n"
-        "What someone else changed since stays. If it cannot be separated, nothing is\n"
-        "reverted, unless you choose with --keep or --force.",
+        "What someone else has changed since then stays. If both changed the same lines,\n"
+        "nothing is reverted unless you choose with --keep or --force.",
         module="undo",
     )
     _add_session(revert)
@@ -113,7 +113,7 @@ def _add_revert(actions: Actions) -> None:
         "--hunk",
         metavar="ID",
         action="append",
-        help="only this hunk, as `sessions changes --json` names it; may be repeated",
+        help="only this hunk, with the id from `sessions changes --json`; repeatable",
     )
     _add_choices(revert)
 
@@ -124,14 +124,17 @@ def _add_rewind(actions: Actions) -> None:
         "go back to before a turn, and print the session to continue with",
         "  dragoman sessions rewind fix -1                  before the last prompt\n"
         "  dragoman sessions rewind fix 3 --summary         and tell the agent about it\n\n"
-        "The files become what they were, without what someone else changed since. The\n"
-        "conversation starts again in a new session: agents cannot forget a part of one.",
+        "Undoes what that turn and all later ones did to the files; what someone else\n"
+        "has changed stays. The conversation starts again in a new session, because\n"
+        "agents cannot forget part of one.",
         module="undo",
     )
     _add_session(rewind)
-    rewind.add_argument("turn", metavar="TURN", help="the turn: its number, or its id")
+    rewind.add_argument(
+        "turn", metavar="TURN", help="the turn: its number (1 is the first, -1 the last) or its id"
+    )
     rewind.add_argument("--no-files", action="store_true", help="leave the files as they are")
-    rewind.add_argument("--no-conversation", action="store_true", help="only the files")
+    rewind.add_argument("--no-conversation", action="store_true", help="restore only the files")
     rewind.add_argument(
         "--summary", action="store_true", help="tell the agent in brief what was said before"
     )
@@ -147,10 +150,10 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
         "--keep",
         metavar="PATH",
         action="append",
-        help="leave this file as it is if it has changed since; may be repeated",
+        help="leave this file as it is if someone else has changed it since; repeatable",
     )
     parser.add_argument(
-        "--force", action="store_true", help="also revert files that have changed since"
+        "--force", action="store_true", help="also revert files that someone else has changed since"
     )
     add_settings_option(parser.add_argument)
 
