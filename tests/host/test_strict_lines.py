@@ -87,6 +87,8 @@ PERHAPS = (
         "read x; $x",
         'f() { git "$@"; }; f push',
     ),
+    *('sh -c "$x"', 'bash -lc "a; $x"', 'sh -c "$(echo git push)"', 'su -c "`cat x`"', 'eval "$x"'),
+    *('watch "$x"', 'timeout 5 sh -c "$x"', 'find . -exec sh -c "$x" \\;', 'trap "$x" EXIT'),
     *('perl -e \'exec "git", "push"\'', "echo 'git push", f"echo {'x' * 40000}; git push"),
 )
 NOT = (
@@ -97,6 +99,7 @@ NOT = (
     *("find . -name '*.py' -exec wc -l {} +", "ls | xargs wc -l", "python -c 'print([1, 2])'"),
     *("bash run.sh $x", "echo $x | bash run.sh", "source .venv/bin/activate && pytest *.py"),
     *("git stash push $x", "gitk push $x", "digit push *", "# git push\nls", "ls # git push"),
+    *('bash -c "echo $x"', 'sudo cat "$x"', 'timeout 5 pytest "$x"', 'bash "$x"'),
     *('"$VENV/bin/python" x.py', "[ -f x ] && ls *", "echo done! > out", "git 'push x' *"),
 )
 
@@ -201,6 +204,11 @@ def test_a_rule_about_folders_counts_after_a_doubt() -> None:
     [
         *("ls > .envrc", "ls >> src/.git/config", "echo $x > .envrc", "ls * | tee x > .bashrc"),
         *("cd src; ls > .envrc", "ls > ~/.bashrc *", "bash -xc 'ls > .envrc'", "ls &> .envrc"),
+        *("cp a .envrc", "tee .envrc", "ls | sudo tee .envrc", "cd src && mv a .git/hooks/x"),
+        *("(cp a .envrc)", "ls *; cp $x .envrc", "sudo cp a .envrc", "bash -c 'cp a .envrc'"),
+        *("ls | xargs rm .envrc", "find . -exec cp {} .envrc \\;", "X=1 timeout 5 cp a .envrc"),
+        *("dd of=.envrc", "sort -uo .envrc a", "curl -so .envrc u", "uniq a .envrc", "rm -rf .git"),
+        *("gcc -o .envrc a.c", "sed -i s/a/b/ .git/config", "wget -O .envrc u"),
     ],
 )
 def test_a_line_that_writes_a_protected_file_asks_whatever_allows_it(line: str) -> None:
@@ -213,6 +221,18 @@ def test_a_line_that_writes_a_protected_file_asks_whatever_allows_it(line: str) 
         decision = told(asked(line), *rules)
         assert decision.effect == "ask"
         assert "is protected" in decision.reason
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("cp a b", "mv a src/", "rm -rf build", "tee out.txt", "cp -r src *", "cat .envrc"),
+        *("grep -o x .envrc", "git clone u", "tar xf a.tar", "sudo cp a b", "git status .git"),
+        *("curl u -o x.txt", "uniq .envrc x", "ls | xargs rm", "diff .envrc a; cp a b"),
+    ],
+)
+def test_a_line_that_writes_no_protected_file_is_allowed(line: str) -> None:
+    assert told(asked(line), *flag_rules(execute=True)).effect == "allow"
 
 
 # ── what it costs ─────────────────────────────────────────────────────────────────────────────

@@ -43,6 +43,9 @@ _OUR_RULES = ("policy add", "policy remove", "policy revoke", "policy trust")
 
 _TABLE = (
     _Danger(_DELETES, "rm", having=r"-[a-qs-zA-QS-Z]*+[rR][a-zA-Z]*+|--r.*"),
+    _Danger("deletes folders and everything in them", "rimraf del-cli"),
+    _Danger("deletes what is missing on the other side", "rsync", having=r"--del.*"),
+    _Danger("cuts off what files hold", "truncate"),
     _Danger("deletes everything it finds", "find fd", having=r"-delete|rm|shred|-x|--exec.*"),
     _Danger("deletes everything it is given", "xargs parallel", having="rm|shred"),
     _Danger("erases files or disks for good", "shred wipefs mkfs.* fdisk parted diskutil"),
@@ -58,6 +61,7 @@ _TABLE = (
     _Danger(_DISCARDS, "git", "clean", r"-[a-eg-z]*+f.*|--f.*"),
     _Danger(_DISCARDS, "git", "checkout|switch", r"-f|--force|--discard-changes|--|\."),
     _Danger(_DISCARDS, "git", "restore|stash drop|stash clear|worktree remove"),
+    _Danger("deletes a tag", "git", "tag", r"-d|--de.*"),
     _Danger(_DISCARDS, "git", "branch", r"-[a-zA-CE-Z]*+D.*|--delete"),
     _Danger(_REWRITES, "git", "rebase|filter-branch|filter-repo|reflog expire|update-ref|replace"),
     _Danger(_REWRITES, "git", "commit", "--am.*"),
@@ -67,6 +71,10 @@ _TABLE = (
     ),
     _Danger(_PUBLISHES, "npm pnpm yarn", "unpublish|deprecate|dist-tag"),
     _Danger(_PUBLISHES, "twine", "upload"),
+    _Danger(_PUBLISHES, "semantic-release np release-it gh-pages"),
+    _Danger(_PUBLISHES, "lerna changeset", "publish"),
+    _Danger(_PUBLISHES, "cargo goreleaser", "release"),
+    _Danger(_PUBLISHES, "mvn mvnw", "release:perform"),
     _Danger(_PUBLISHES, "python[0-9.]*", "twine upload"),
     _Danger(_PUBLISHES, "gem docker podman helm dotnet", "push|nuget push|image push"),
     _Danger(_PUBLISHES, "mvn gradle gradlew", "deploy|publish"),
@@ -84,12 +92,18 @@ _TABLE = (
     _Danger(_DEPLOYS, "ansible ansible-playbook"),
     _Danger("runs a command on another machine", "ssh mosh rsh"),
     _Danger("deletes data of containers", "docker podman", "system prune|volume rm|volume prune"),
+    _Danger("deletes data of containers", "docker podman", "compose down", "-v|--vol.*"),
+    _Danger("deletes data of containers", "docker-compose", "down", "-v|--vol.*"),
     _Danger(_DATABASE, "dropdb dropuser"),
     _Danger(_DATABASE, "mysqladmin", "drop"),
     _Danger(_DATABASE, "redis-cli", having="(?i:flushall|flushdb)"),
     _Danger(_DATABASE, "rails rake bin/rails", "db:drop|db:reset|db:schema:load"),
     _Danger(_DATABASE, "prisma", "migrate reset|db push"),
+    _Danger(_DATABASE, "supabase", "db reset"),
+    _Danger(_DATABASE, "flyway", "clean"),
+    _Danger(_DATABASE, "alembic", "downgrade"),
     _Danger(_DATABASE, "python[0-9.]* manage.py django-admin", "flush|manage.py flush|sqlflush"),
+    _Danger(_DATABASE, "python[0-9.]* manage.py django-admin", "reset_db|manage.py reset_db"),
     _Danger(_RULES, "dragoman", "|".join(_OUR_RULES)),
     _Danger(
         _RULES,
@@ -107,6 +121,8 @@ _TABLE = (
     _Danger("runs as another user", "sudo doas su pkexec runuser run0"),
     _Danger(_SECRETS, "gh", "auth token"),
     _Danger(_SECRETS, "aws", "configure|sts"),
+    _Danger(_SECRETS, "kubectl oc", "get secret|get secrets"),
+    _Danger(_SECRETS, "npm", "token"),
     _Danger(_SECRETS, "gcloud", "auth"),
     _Danger(_SECRETS, "git", "credential"),
     _Danger(_SECRETS, "pass gopass op vault secret-tool keyring"),
@@ -119,6 +135,9 @@ _TABLE = (
         "changes what runs on this machine", "systemctl launchctl", having="(?!status|show|list).*"
     ),
     _Danger("changes what runs on this machine", "crontab at iptables nft ufw"),
+    _Danger("changes the system for all its users", "useradd usermod userdel passwd visudo"),
+    _Danger("changes the system for all its users", "mount umount insmod modprobe rmmod"),
+    _Danger("changes the system for all its users", "sysctl", having="-w|--write"),
 )
 
 _CREDENTIALS = re.compile(
@@ -128,7 +147,7 @@ _CREDENTIALS = re.compile(
 )
 _SQL = re.compile(
     r"\b(?:drop\s+(?:table|database|schema|view|index|user|role)|truncate\s+(?:table\s+)?\w"
-    r"|delete\s+from\s+\S+\s*(?:;|$))",
+    r"|delete\s+from\s+\S+\s*(?:;|$))|\bdropDatabase\(",
     re.IGNORECASE,
 )
 _DATABASES = frozenset(
@@ -142,6 +161,8 @@ _piped = re.compile(
     rf"\|\s*+(?:(?:{_runners})\s++(?:(?:-|\w++=|\d)\S*+\s++)*+)*+(?:[\w.-]*+/)*+"
     rf"(?:{_shell}|python[0-9.]*+|perl|ruby|node(?:js)?|php)(?=[\s;&|)\"'`]|$)"
     rf"|\b{_shell}\s++(?:-\w++\s++)?[\"']?(?:\$\(|`|<\()|\beval\b"
+    r"|\b(?:python[0-9.]*+|perl|ruby|node|php)\s++-\w++\s++[\"']?(?:\$\(|`)"
+    r"|(?:^|[\s;&|])(?:source|\.)\s++<\("
 )
 _parts = re.compile(r"[;&|\n]")
 
@@ -196,7 +217,7 @@ _ABBREVIATED = (
     *("output", "open-files-in-pager", "upload-pack", "receive-pack", "exec", "ext-diff"),
     *("extcmd", "checkpoint-action", "to-command", "use-compress-program", "compress-program"),
     *("rsh", "toolexec", "textconv", "basetemp", "cookie-jar", "dump-header", "remote-name"),
-    *("trace", "stderr", "libcurl", "etag-save", "eval", "split-string"),
+    *("trace", "stderr", "libcurl", "etag-save", "eval", "split-string", "pager", "script-shell"),
 )
 """Long options of that kind, which may be written by their first letters."""
 _SHORT = {
@@ -205,6 +226,16 @@ _SHORT = {
     "git": re.compile(r"-[a-zA-Z]*?O.*", re.DOTALL),
     "wget": re.compile(r"-[a-zA-Z]*?O.*", re.DOTALL),
     "rsync": re.compile(r"-[a-zA-Z]*?e.*", re.DOTALL),
+    "go": re.compile(r"--?vettool.*", re.DOTALL),
+    "mypy": re.compile(r"--python-e.*", re.DOTALL),
+    "rg": re.compile(r"--hostname-b.*", re.DOTALL),
+    "svn": re.compile(r"--(?:diff3?|editor)-cmd.*", re.DOTALL),
+    "man": re.compile(r"-[a-zA-Z]*?[PH].*", re.DOTALL),
+    "pandoc": re.compile(r"-[FL].*|--(?:fi|lu|pdf-e).*", re.DOTALL),
+    **dict.fromkeys(
+        ("cc", "c++", "gcc", "g++", "clang", "clang++"),
+        re.compile(r"-wrapper|-fplugin.*|-fpass-plugin.*|-B.*|-specs.*|@.*", re.DOTALL),
+    ),
     **dict.fromkeys(("make", "gmake"), re.compile(r"-[a-zA-Z]*?[fCEI].*|--(?:fi|ma|di|inc).*")),
 }
 """The same as one letter, alone or after others."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from dragoman.host.commands.shell_line import Argv
@@ -19,6 +19,8 @@ def files_written_by(argv: Argv) -> tuple[str, ...] | None:
     """The paths that the command makes, changes or removes, as far as it is known; None if it is
     known to write files, and its words do not surely say which."""
     program = argv[0].rpartition("/")[2]
+    if program not in _WRITERS:
+        return tuple(_outputs(program, argv))
     if program in _EDITORS and any(map(_in_place.match, argv[1:])):
         return None
     for depth in (2, 1):
@@ -29,7 +31,7 @@ def files_written_by(argv: Argv) -> tuple[str, ...] | None:
             return None
         if name in _TABLE:
             return _by_row(_TABLE[name], argv[depth:])
-    return tuple(_outputs(argv))
+    return tuple(_outputs(program, argv))
 
 
 def files_perhaps_written_by(argv: Argv) -> tuple[str, ...]:
@@ -47,6 +49,20 @@ def files_perhaps_written_by(argv: Argv) -> tuple[str, ...]:
 
 
 _MOST_PAIRED = 16
+
+
+def is_writer(argv: Argv) -> bool:
+    """Whether it is known how the words of this program name files that it writes."""
+    program = argv[0].rpartition("/")[2]
+    return program in _WRITERS or program in _COMBINED
+
+
+def may_name_a_file(names: Collection[str], words: Collection[str]) -> bool:
+    """Whether a command with these words, of which these are the names without folders, may say
+    which files it writes."""
+    if not _NAMES.isdisjoint(names):
+        return True
+    return any(word.startswith(("-o", "--o")) for word in words)
 
 
 def makes_links(argv: Argv) -> bool:
@@ -86,6 +102,11 @@ def _all_and_last(operands: Sequence[str]) -> tuple[str, ...]:
     return (*operands[:-1], *_last(operands))
 
 
+def _second(operands: Sequence[str]) -> tuple[str, ...]:
+    """The first is read."""
+    return tuple(operands[1:])
+
+
 def _name(path: str) -> str:
     return posixpath.basename(path.rstrip("/"))
 
@@ -103,6 +124,8 @@ _TABLE = {
     "touch": _Row("acfhm", "dt", _each),
     "truncate": _Row("co", "s", _each),
     "tee": _Row("ai", "", _each),
+    "uniq": _Row("cdDiuz", "fsw", _second),
+    "xxd": _Row("abCEeiprRuv", "cglnos", _second),
 }
 _LONG = frozenset(
     (
@@ -147,6 +170,8 @@ _UNSAID = frozenset(
 _EDITORS = frozenset(("gawk", "gsed", "perl", "ruby", "sed", "yq"))
 _in_place = re.compile(r"-[A-Za-z]*i|--in-?place")
 """The option with which these write the files that they read."""
+_WRITERS = frozenset(name.split()[0] for name in (*_TABLE, *_UNSAID)) | _EDITORS
+"""Those of which more is known than what they call their output."""
 _ARCHIVERS = {
     "tar": re.compile(r"-?t[vzjJ]*f?|--list"),
     "bsdtar": re.compile(r"-?t[vzjJ]*f?|--list"),
@@ -198,13 +223,26 @@ def _by_row(row: _Row, words: Sequence[str]) -> tuple[str, ...] | None:
 
 
 _output = re.compile(r"-{1,2}out[a-z-]*(?:=(?P<long>.*))?|-o(?P<value>.*)", re.DOTALL)
+_COMBINED = {
+    "curl": re.compile(r"-[#0-9afgijklnpqsvBGIJLNRSVZ]++o(?P<value>.*)", re.DOTALL),
+    "dd": re.compile(r"of=(?P<value>.*)", re.DOTALL),
+    "shuf": re.compile(r"-[enrz]++o(?P<value>.*)", re.DOTALL),
+    "sort": re.compile(r"-[bcCdfghiMmnrRsuVz]++o(?P<value>.*)", re.DOTALL),
+}
+"""The same for one program alone."""
+_NAMES = frozenset(name.split()[-1] for name in (*_TABLE, *_UNSAID, *_EDITORS, *_COMBINED))
 
 
-def _outputs(argv: Argv) -> list[str]:
+def _outputs(program: str, argv: Argv) -> list[str]:
     """What programs of many kinds call their output."""
     found: list[str] = []
+    own = _COMBINED.get(program)
     for at, word in enumerate(argv):
-        if (option := _output.fullmatch(word)) is not None:
-            value = option["value"] or option["long"] or "".join(argv[at + 1 : at + 2])
-            found.append(value)
+        value: str | None = None
+        if word.startswith(("-o", "--o")) and (option := _output.fullmatch(word)) is not None:
+            value = option["value"] or option["long"] or ""
+        elif own is not None and (option := own.fullmatch(word)) is not None:
+            value = option["value"]
+        if value is not None:
+            found.append(value or "".join(argv[at + 1 : at + 2]))
     return [each for each in found if each]

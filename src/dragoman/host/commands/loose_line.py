@@ -25,6 +25,7 @@ from dragoman.host.commands.carriers import (
     program_places,
     runs_its_words,
 )
+from dragoman.host.commands.file_operands import may_name_a_file
 from dragoman.host.commands.shell_line import Reading, read_argv, read_line
 
 ANY, MANY = "\ue000", "\ue001"
@@ -70,6 +71,8 @@ class LineOutline(msgspec.Struct, frozen=True):
     any_program: bool
     layers: frozenset[Argv]
     gone_to: frozenset[str]
+    writes: bool
+    """Whether its words may name files that it writes."""
 
 
 @lru_cache(maxsize=16)  # a request is decided, explained and shown
@@ -82,7 +85,8 @@ def outline(command: Argv | str) -> LineOutline:
     names = frozenset([word.rpartition("/")[2].casefold() for word in words])
     is_simple = reading.unread is None and names.isdisjoint(_TELL_MORE)
     if is_simple and not any(map(_is_line.search, words)):
-        return LineOutline(names, words, any_program=False, layers=layers, gone_to=gone_to)
+        writes = may_name_a_file(names, words)
+        return LineOutline(names, words, False, layers, gone_to, writes)
     suspects = loosely(command).suspects
     words = frozenset(word for each in suspects for word in each.words)
     return LineOutline(
@@ -93,6 +97,7 @@ def outline(command: Argv | str) -> LineOutline:
         any_program=any(map(_may_be_any, suspects)),
         layers=layers,
         gone_to=gone_to,
+        writes=True,
     )
 
 
@@ -151,10 +156,10 @@ class _Found:
             self.command(each.argv, each.folder, fed=fed)
 
     def scan(self, text: str) -> None:
-        """A text that a shell surely takes for a line."""
+        """A text that a shell surely takes for a line: what is any text in it may be many words."""
         if self._has_room(text):
             self._depth += 1
-            _Scan(self, text).run(0, "")
+            _Scan(self, text.replace(ANY, MANY)).run(0, "")
             self._depth -= 1
 
     def mention(self, text: str) -> None:
@@ -188,6 +193,8 @@ class _Found:
         runs = runs_its_words(argv)
         if runs == "surely" and any(program_name(word) in _ADD_WORDS for word in argv):
             argv = (*argv, MANY)
+        if runs == "surely" and any(program_name(word) in _TAKE_A_LINE for word in argv):
+            argv = tuple(word.replace(ANY, MANY) for word in argv)
         suspect = Suspect(argv, runs=runs, folder=folder)
         if suspect in self.suspects:
             return None
@@ -221,6 +228,7 @@ class _Found:
 
 
 _ADD_WORDS = ("xargs", "parallel")
+_TAKE_A_LINE = ("eval", "trap", "watch")
 _TELL_MORE = SHELLS | {*_ADD_WORDS, ".", "source"}
 _is_line = re.compile(r"[\s;&|`$()<>]")
 _assigned = re.compile(r"[\w-]++=")

@@ -56,6 +56,10 @@ _RUN_ANYTHING = frozenset(
             "xvfb-run",
         ),
         *("vi", "vim", "nvim", "watch", "xargs", "osascript", "mysql", "psql", "sqlite3"),
+        *("mongosh", "nc", "ncat", "netcat", "socat", "fzf", "wsl", "clj", "clojure", "raku"),
+        # agents, which run what a prompt says
+        *("dragoman", "claude", "codex", "copilot", "cursor-agent", "gemini", "goose", "kimi"),
+        *("opencode", "qwen", "aider", "hermes"),
     )
 )
 _INTERPRETERS = re.compile(
@@ -74,6 +78,8 @@ _DEPTHS: dict[Argv, int] = {
             *("bundle", "rake", "rails", "composer", "mix", "stack", "cabal", "swift", "make"),
             *("just", "task", "ninja", "bazel", "docker", "podman", "kubectl", "helm", "terraform"),
             *("tofu", "pulumi", "aws", "gcloud", "az", "apt", "apt-get", "brew", "systemctl"),
+            *("docker-compose", "opam", "dune", "zig", "nim", "crystal", "sbt", "lein", "meson"),
+            *("conan", "vcpkg", "pre-commit", "vagrant", "multipass", "lxc", "flatpak", "snap"),
             *("nix", "turbo", "nx", "lerna", "ng", "expo", "firebase", "vercel", "fly", "heroku"),
         )
     },
@@ -102,7 +108,8 @@ _DEPTHS: dict[Argv, int] = {
             ("swift", "package"),
             ("brew", "services"),
             ("bazel", "run"),
-            ("nx turbo", "run"),
+            ("nx turbo lerna", "run"),
+            ("composer", "run-script"),
         )
         for program in programs.split()
         for group in groups.split()
@@ -164,6 +171,9 @@ _RUN_THEIR_WORDS = frozenset(
             for group, verb in (("container", "run"), ("container", "exec"), ("buildx", "build"))
         ),
         *(("docker-compose", verb) for verb in ("run", "exec")),
+        *((program, "exec") for program in ("opam", "dune", "multipass", "lxc")),
+        *((program, "run") for program in ("zig", "crystal", "flatpak", "snap")),
+        *(("vagrant", "ssh"), ("lein", "run"), ("hatch", "env", "run"), ("pre-commit", "try-repo")),
         ("rustup", "run"),
         *(("pip", "config"), ("pip3", "config"), ("poetry", "config"), ("bundle", "config")),
         *(("composer", verb) for verb in ("config", "exec", "global")),

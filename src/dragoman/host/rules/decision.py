@@ -151,11 +151,14 @@ class _Judge:
         return self._protected(strict, steps)
 
     def _protected(self, told: Explanation, steps: Steps) -> Explanation:
-        """A file that always asks does so where a line writes it, too."""
+        """A file that always asks does so where a line writes it: by a redirection, or by a command
+        whose words say so, unless a rule names that command."""
         if told.decision.effect != "allow":
             return told
         files = (each for each in steps.files_at_most if each.operation == "write")
         why = next(filter(None, (each.protection for each in files)), None)
+        if why is None and not _names_the_command(told, steps):
+            why = steps.writes_protected()
         if why is None:
             return told
         return Explanation(PolicyDecision("ask", why), told.considered)
@@ -232,6 +235,14 @@ class _Judge:
     def _matching(self, access: Access, considered: Sequence[Considered]) -> list[Rule]:
         rules = (each.rule for each in considered)
         return [rule for rule in rules if self._mismatch(rule, access) is None]
+
+
+def _names_the_command(told: Explanation, steps: Steps) -> bool:
+    """Whether what allows it was written with the words of the command: of each, if there are
+    several."""
+    allowing = (e.rule for e in told.considered if e.matched and e.rule.effect == "allow")
+    named = [bool(rule.argv or rule.argv_prefix) for rule in allowing]
+    return all(named) if steps.tell_more else any(named)
 
 
 _LINES = "it names a command, and this is a line"

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import chain
+from functools import cached_property, partial
+from itertools import chain, islice
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from dragoman.host.commands.carriers import carried
 from dragoman.host.commands.file_operands import (
     files_perhaps_written_by,
     files_written_by,
+    is_writer,
     makes_links,
 )
 from dragoman.host.commands.loose_line import (
@@ -149,15 +151,40 @@ class Steps:
 
     def writes_protected(self) -> str | None:
         """Why it always asks, as far as the words of its commands say which files they write."""
-        return next(filter(None, map(self._writes_protected, self._runs)), None)
+        if self._outlines and not any(each.writes for each in self._outlines):
+            return None
+        for words, folder in self._programs:
+            if (why := self._protected_by(words, folder)) is not None:
+                return why
+        return None
 
-    def _writes_protected(self, run: Access) -> str | None:
-        argv = _words_of(run)
+    @property
+    def _programs(self) -> Iterator[tuple[Argv, Callable[[], str | None]]]:
+        """The words of each command, and of those that it carries, with a way to its folder."""
+        for run in (run for read in _readings(self._access.commands) for run in read.runs):
+            argv, folder = run[-1].argv, run[-1].folder
+            where = partial(self._path_of, folder)
+            yield from ((words, where) for words in _with_writers(argv))
+        if not self._are_read:
+            for loose in self._loose:
+                for suspect in (each for each in loose.suspects if each.sure):
+                    for folder in self._where(suspect, loose):
+                        where = partial(getattr, folder, "path", None)
+                        yield from ((words, where) for words in _with_writers(suspect.words))
+
+    def _path_of(self, folder: str) -> str | None:
+        if not folder:
+            return self._access.cwd
+        seen = self._folder(folder)
+        return None if seen is None else seen.path
+
+    def _protected_by(self, argv: Argv, folder: Callable[[], str | None]) -> str | None:
         paths = files_written_by(argv)
         paths = files_perhaps_written_by(argv) if paths is None else paths
         for path in dict.fromkeys(paths):
-            full = path if path.startswith("/") else f"{run.cwd}/{path}"
-            seen = self._look(full, True) if run.cwd is not None or path.startswith("/") else None
+            where = None if path.startswith("/") else folder()
+            full = path if path.startswith("/") else where and f"{where}/{path}"
+            seen = self._look(full, True) if full else None
             if (why := self._file_at("write", seen).protection) is not None:
                 return why
         return None
@@ -179,7 +206,7 @@ class Steps:
         paths = files_written_by(argv)
         if paths is None:
             why = f"the words of {argv[0]} do not say which files it would write"
-            return self._writes_protected(run) if rule.argv_prefix is None else why
+            return self._protected_by(argv, lambda: run.cwd) if rule.argv_prefix is None else why
         if paths and any(words != argv for words in self._linking):
             return f"only running the line shows where {argv[0]} would write"
         for path in dict.fromkeys(paths):
@@ -356,6 +383,16 @@ class Steps:
             full = path if path.startswith("/") else where and f"{where}/{path}"
             self._sightings[path, writing] = self._look(full, writing) if full else None
         return self._sightings[path, writing]
+
+
+def _with_writers(argv: Argv) -> Iterator[Argv]:
+    """The words of a command, and from each on that names a program which writes files, if it is
+    run by the one before it; not all of them, since an agent chooses them."""
+    yield argv
+    yield from islice((words for words in carried(argv) if is_writer(words)), _MOST_WRITERS)
+
+
+_MOST_WRITERS = 3
 
 
 def _union(lines: Sequence[LineOutline]) -> set[str] | None:
