@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from support.folders import Watched, contents, git
 
+from dragoman.host.snapshots import git_program, shadow
+from dragoman.host.snapshots.git_program import Git, GitFailed
+from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.snapshots.snapshots import Snapshots
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
@@ -153,3 +158,63 @@ async def test_what_a_program_does_is_what_diff_says(folder: Path, tmp_path: Pat
     await watched.revert()
     assert printed(*compare) == []
     assert contents(folder) == contents(copy)
+
+
+@pytest.mark.parametrize("name", [".gitignore", "folder/.gitignore", ".gitattributes"])
+async def test_a_pipe_where_git_expects_a_file_holds_nobody_up(
+    name: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_program, "_LOOK_SECONDS", 0.05)
+    committed(folder, code="ours\n")
+    (folder / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(folder / name)
+    taken = await Watched(folder, tmp_path / "data").take()
+    assert [each.problem for each in taken.roots] == [
+        "git waits for a file of the folder that is a pipe, or does not answer"
+    ]
+
+
+async def test_a_pipe_in_the_users_repository_does_not_stop_the_loop(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_program, "_LOOK_SECONDS", 0.05)
+    committed(folder, code="ours\n")
+    pipe = folder / ".git" / "info" / "exclude"
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    done = threading.Event()
+    with ThreadPoolExecutor() as threads:
+        released = threads.submit(_release_reader, pipe, done)
+        try:
+            taken = await Watched(folder, tmp_path / "data").take()
+        finally:
+            done.set()
+        assert not released.result(), "it waited for someone to write to the pipe"
+    assert [each.problem for each in taken.roots] == [""]
+
+
+def _release_reader(pipe: Path, done: threading.Event) -> bool:
+    """One that would wait for ever; whether there was any."""
+    if done.wait(30):
+        return False
+    os.close(os.open(pipe, os.O_WRONLY))
+    return True
+
+
+async def test_what_git_prints_at_once_is_bounded_too(tmp_path: Path) -> None:
+    git = Git(str(tmp_path), str(tmp_path))
+    assert b"version" in await git("--version")
+    with pytest.raises(GitFailed, match="too much"):
+        await git("--version", most=3)
+
+
+async def test_a_listing_is_not_taken_apart_if_it_has_too_many_files(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is made of the names that git has printed."""
+    monkeypatch.setattr(shadow, "listed", None)
+    for number in range(31):
+        (folder / str(number)).touch()
+    watched = Watched(folder, tmp_path / "data", SnapshotLimits(files=10))
+    [root] = (await watched.take()).roots
+    assert "holds more than 10 files" in root.problem

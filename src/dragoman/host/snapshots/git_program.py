@@ -19,11 +19,14 @@ import msgspec
 
 from dragoman.data_directory import private_file
 from dragoman.errors import StartError
+from dragoman.host.workspace.regular_file import open_regular
+from dragoman.process.process_tree import state
 from dragoman.process.spawn import spawn
 
 SECONDS = 120.0
 _MOST_OUTPUT = 256 << 20
 _LOOK_SECONDS = 0.5
+_IDLE_LOOKS = 10
 _MISSING = "git is not installed: install it to see and undo what agents do by themselves"
 
 _SAFELY = {
@@ -44,6 +47,10 @@ _SAFELY = {
 
 class GitFailed(Exception):
     """One line: why git could not do it."""
+
+
+class GitStuck(GitFailed):
+    """It took too long, or waited in vain: the next try would, too."""
 
 
 def git_program() -> str:
@@ -72,8 +79,10 @@ class Git:
         settings: Mapping[str, str] | None = None,
         seconds: float = SECONDS,
         ends_with: tuple[int, ...] = (0,),
+        most: int = _MOST_OUTPUT,
     ) -> bytes:
-        """What git prints. Raises GitFailed unless it ends with one of these codes."""
+        """What git prints, `most` bytes. Raises GitFailed unless it ends with one of these codes,
+        and GitStuck."""
         chosen = {**_SAFELY, **self.settings, **(settings or {})}
         options = [word for name, value in chosen.items() for word in ("-c", f"{name}={value}")]
         words = [git_program(), *options, *map(os.fsdecode, arguments)]
@@ -84,7 +93,8 @@ class Git:
             "HOME": self.directory,
         }
         # Not in the work tree, where git would look only at what is beneath.
-        return await _run(words, environment, "/", data, seconds, ends_with)
+        order = _Order(words, environment, seconds, ends_with, most)
+        return await _run(order, data)
 
     # Short ways to what git keeps in files of its own: starting a program costs more than the rest.
 
@@ -142,7 +152,7 @@ async def ask_users_git(folder: str, *arguments: str) -> bytes | None:
         environment = _environment(arguments) | {
             name: os.environ[name] for name in kept if name in os.environ
         }
-        return await _run(words, environment, "/", (), SECONDS, (0,))
+        return await _run(_Order(words, environment), ())
     return None
 
 
@@ -163,14 +173,22 @@ def _environment(arguments: Sequence[str | bytes]) -> dict[str, str]:
     }
 
 
-async def _run(
-    words: list[str],
-    environment: Mapping[str, str],
-    cwd: str,
-    data: Iterable[bytes],
-    seconds: float,
-    ends_with: tuple[int, ...],
-) -> bytes:
+class _Order(msgspec.Struct, frozen=True):
+    """How git is run, how it may end, and how much it may print."""
+
+    words: list[str]
+    environment: Mapping[str, str]
+    seconds: float = SECONDS
+    ends_with: tuple[int, ...] = (0,)
+    most: int = _MOST_OUTPUT
+
+    @property
+    def verb(self) -> str:
+        words = (word for word in self.words[1:] if not word.startswith(("-", "/")))
+        return next((word for word in words if "=" not in word), "")
+
+
+async def _run(order: _Order, data: Iterable[bytes]) -> bytes:
     with (
         _scratch() as given,
         _scratch() as printed,
@@ -178,43 +196,65 @@ async def _run(
     ):
         if data:
             await asyncio.to_thread(_fill, given, data)
-        code = await _wait_for(words, environment, cwd, (given, printed, complaints), seconds)
-        if code not in ends_with:
-            raise GitFailed(_complaint(complaints, words))
+        code = await _wait_for(order, given, printed, complaints)
+        if code not in order.ends_with:
+            raise GitFailed(_complaint(complaints, order))
+        _check_size(printed, order.most)
         return await asyncio.to_thread(_content, printed)
 
 
 async def _wait_for(
-    words: list[str],
-    environment: Mapping[str, str],
-    cwd: str,
-    files: tuple[IO[bytes], IO[bytes], IO[bytes]],
-    seconds: float,
+    order: _Order, given: IO[bytes], printed: IO[bytes], complaints: IO[bytes]
 ) -> int:
-    given, printed, complaints = files
     try:
         process = await spawn(
-            words,
-            env=environment,
-            cwd=cwd,
+            order.words,
+            env=order.environment,
+            cwd="/",
             stdin=given.fileno(),
             stdout=printed.fileno(),
             stderr=complaints.fileno(),
         )
     except StartError as error:
         raise GitFailed(f"git could not be started: {error}") from error
+    watch = _Watch(process.pid, order.verb)
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(order.seconds):
             waiting = asyncio.ensure_future(process.wait())
             while not (await asyncio.wait([waiting], timeout=_LOOK_SECONDS))[0]:
-                if os.fstat(printed.fileno()).st_size > _MOST_OUTPUT:
-                    raise GitFailed("the folder holds too much to be listed")
+                _check_size(printed, order.most)
+                watch.look()
             status = waiting.result()
     except TimeoutError:
-        raise GitFailed(f"git took longer than {seconds:g} s") from None
+        raise GitStuck(f"git took longer than {order.seconds:g} s") from None
     finally:
         await process.stop(exit_within=0, term_within=0)
     return -1 if status.code is None else status.code
+
+
+class _Watch:
+    """Looks whether git gets on. Where it expects a file of its own there may be a pipe, which it
+    would wait for until its time is over."""
+
+    def __init__(self, pid: int, verb: str) -> None:
+        self._pid = pid
+        self._waits_for_others = verb == "repack"
+        self._work: list[bytes] = []
+        self._idle_looks = 0
+
+    def look(self) -> None:
+        """Raises GitStuck once it has done nothing for some seconds."""
+        now = state(self._pid)
+        is_idle = now.state == b"S" and now.work == self._work and not self._waits_for_others
+        self._idle_looks = self._idle_looks + 1 if is_idle else 0
+        self._work = now.work
+        if self._idle_looks >= _IDLE_LOOKS:
+            raise GitStuck("git waits for a file of the folder that is a pipe, or does not answer")
+
+
+def _check_size(printed: IO[bytes], most: int) -> None:
+    if os.fstat(printed.fileno()).st_size > most:
+        raise GitFailed("the folder holds too much to be listed")
 
 
 def _make_private_folders(path: str) -> None:
@@ -250,12 +290,11 @@ def _content(file: IO[bytes]) -> bytes:
     return file.read()
 
 
-def _complaint(file: IO[bytes], words: list[str]) -> str:
+def _complaint(file: IO[bytes], order: _Order) -> str:
     file.seek(0)
     lines = file.read(1 << 16).decode("utf-8", "replace").strip().splitlines()
     said = next((line for line in lines if line.startswith(("fatal:", "error:"))), "")
-    verb = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
-    return f"git {verb} failed: {said or (lines or ['it was ended'])[-1]}"
+    return f"git {order.verb} failed: {said or (lines or ['it was ended'])[-1]}"
 
 
 # What is around a folder: the user's repository it belongs to, and what is ignored there.
@@ -327,7 +366,7 @@ def _joined(top: str, said: bytes | None) -> str | None:
 def _read(path: str | None) -> bytes:
     with suppress(OSError):
         if path is not None:
-            with open(path, "rb") as file:
+            with open_regular(path, links=True) as file:
                 return file.read(_MOST) + b"\n"
     return b""
 

@@ -33,7 +33,13 @@ from dragoman.host.snapshots.git_output import (
     tree_changes,
     tree_entries,
 )
-from dragoman.host.snapshots.git_program import Git, GitFailed, surroundings, tracked_though_ignored
+from dragoman.host.snapshots.git_program import (
+    Git,
+    GitFailed,
+    GitStuck,
+    surroundings,
+    tracked_though_ignored,
+)
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.session.facts import LeftOut, RootSnapshot
 
@@ -48,6 +54,8 @@ _MANY = 500
 _FEW = 100
 """Up to so many contents are looked for in files of their own."""
 _ATTEMPTS = 4
+_MOST_LISTED = 64 << 20
+"""Bytes of the names in a folder."""
 _NESTED = 20
 """So often repositories within repositories are looked for."""
 _LOCK_SECONDS = 120.0
@@ -211,6 +219,8 @@ class Shadow:
             scan = await self._scan()
             try:
                 await self._update(scan)
+            except GitStuck:
+                raise
             except GitFailed:
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -226,9 +236,7 @@ class Shadow:
             found.new.update(dict.fromkeys(each for each in inner.split(b"\0") if each))
         found.new.update(dict.fromkeys(await self._tracked_though_ignored()))
         if self._count() + len(found.new) > self.limits.files:
-            raise GitFailed(
-                f"{self.root} holds more than {self.limits.files:,} files: it is not watched"
-            )
+            raise self._too_many
         return await asyncio.to_thread(self._sorted_out, found)
 
     async def _found(self) -> FolderListing:
@@ -247,7 +255,16 @@ class Shadow:
     async def _ls_files(self, *options: str, beneath: Sequence[bytes] = ()) -> bytes:
         words = ("ls-files", "-z", *options, "--exclude-standard", "--")
         where = beneath or ((self._inside,) if self._inside else ())
-        return await self.git(*words, *where, seconds=self.limits.seconds)
+        printed = await self.git(*words, *where, seconds=self.limits.seconds, most=_MOST_LISTED)
+        # A file that was changed and is gone is there twice, and some lines are folders.
+        if printed.count(b"\0") > 3 * self.limits.files:
+            raise self._too_many
+        return printed
+
+    @property
+    def _too_many(self) -> GitFailed:
+        limit = f"{self.limits.files:,}"
+        return GitFailed(f"{self.root} holds more than {limit} files: it is not watched")
 
     async def _tracked_though_ignored(self) -> list[bytes]:
         """What the user's repository has although it would be ignored, when it has changed."""
@@ -329,14 +346,15 @@ class Shadow:
             return []
         options = ("-M", "-l2000") if moves else ("--no-renames",)
         words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", *options, before, after)
-        return tree_changes(await self.git(*words))
+        return await asyncio.to_thread(tree_changes, await self.git(*words))
 
     async def compare_each(self, pairs: Sequence[tuple[str, str]]) -> list[list[TreeChange]]:
         """What differs within each pair of trees, by the same names. Raises GitFailed where a tree
         is not here."""
         words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--stdin")
         data = [f"{before} {after}\n".encode() for before, after in pairs]
-        found = list(each_tree_changes(await self.git(*words, data=data)))
+        printed = await self.git(*words, data=data)
+        found = await asyncio.to_thread(lambda: list(each_tree_changes(printed)))
         if len(found) < len(pairs):
             raise GitFailed("a snapshot is no longer there: it was deleted")
         return found
