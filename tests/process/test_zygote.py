@@ -68,6 +68,16 @@ async def test_programs_that_run_survive_the_end_of_a_zygote_under_its_warden() 
     await gone(warden)
 
 
+async def test_where_all_helpers_are_killed_at_once_the_host_ends_the_programs_session() -> None:
+    """Neither the program nor what it has started, unless that has a session of its own."""
+    async with running("sh", "-c", "sleep 60 & echo $!; exec sleep 60") as (process, output):
+        started = int(await output.readline())
+        keeper = keeper_of(process.pid)
+        for helper in (*superiors(zygote_client.zygote().session), keeper):
+            os.kill(helper, signal.SIGKILL)
+        await gone(process.pid, started)
+
+
 async def test_a_zygote_that_does_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     await output_of("true")
     zygote = zygote_client.zygote()

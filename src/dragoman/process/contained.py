@@ -439,8 +439,8 @@ class ContainedProcess(Process):
         with contextlib.suppress(OSError):  # no descriptor is free: those above the keeper do it
             if helper_watch.end_strays(self._session) and time.monotonic() < deadline:
                 return True
-            if not helper_watch.is_staffed(self._session):
-                helper_watch.end_session(self.pid, self._born)
+            # Those above may have been killed with it, and still look alive.
+            helper_watch.end_session(self.pid, self._born)
         return False
 
     def __del__(self) -> None:

@@ -53,11 +53,6 @@ def is_held(pid: int) -> bool:
     return state(pid).state in (b"T", b"t")
 
 
-def is_staffed(session: int) -> bool:
-    """Whether the orphans of a keeper have a helper to go to."""
-    return bool(superiors(helpers(session)))
-
-
 def end_strays(session: int) -> bool:
     """Kill the programs whose keeper is gone, and which came to a helper above it; whether there
     were any."""
@@ -97,7 +92,8 @@ def end_all(session: int) -> None:
 
 
 def end_session(program: int, born: bytes) -> None:
-    """Kill a program's own session, which is all that is known of a tree without a helper."""
+    """Kill what is left of a program's own session: all that is known of a tree whose helpers were
+    killed together."""
     if program == os.getsid(0) or state(program).born not in (b"", born):
         return  # the number is another's by now
     for pid in helpers(program):
