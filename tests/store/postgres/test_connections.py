@@ -22,6 +22,7 @@ from support.hosting import Place, hosting
 from support.peers import soon
 from support.postgres import empty_database
 from support.server_process import free_port
+from support.transaction_pooler import transaction_pooler
 
 from dragoman.data_directory import home_id
 from dragoman.errors import StoreAway, StoreError
@@ -149,6 +150,14 @@ async def test_a_host_needs_no_more_rights_than_the_docs_give_it(tmp_path: Path)
 
 
 # ── poolers ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_two_connections_that_are_one_of_the_servers_are_refused(tmp_path: Path) -> None:
+    async with transaction_pooler(empty_database()) as pooled:
+        with pytest.raises(
+            StoreError, match=r"a pooler in transaction mode .* pool_mode = session"
+        ):
+            await soon(made(pooled, tmp_path))
 
 
 @contextmanager
