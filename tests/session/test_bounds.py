@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +15,9 @@ from support.cost import Memory, calls
 from support.examples import EXAMPLES
 from support.folding import a_speech, any_events, copied
 
+from dragoman.host.workspace.changes import MAX_KEPT_BYTES
+from dragoman.hub.hub_limits import HubLimits
+from dragoman.hub.running.event_recorder import MAX_SAID, MUCH_BYTES
 from dragoman.session import events as e
 from dragoman.session import facts as f
 from dragoman.session.bounds import LIMITS, ROW, Limits, fitted, weigh, weigh_struct
@@ -38,6 +43,10 @@ from dragoman.session.state import (
     ToolCall,
     UserEntry,
 )
+from dragoman.stream import MAX_STREAM_BYTES
+
+SECURITY = Path(__file__).parents[2] / "docs" / "explanation" / "security.md"
+MEASURED = Path(__file__).parents[1] / "web" / "test_floods.py"
 
 SMALL = Limits(
     entry=4_000,
@@ -435,8 +444,34 @@ def _items(items: list[Any]) -> int:
     return sum(map(weigh_struct, items))
 
 
-def test_the_limits_are_those_that_the_documentation_states() -> None:
-    assert (LIMITS.thread, LIMITS.entry, LIMITS.entries) == (16 << 20, 4 << 20, 10_000)
+def test_the_documentation_states_what_a_session_keeps_in_memory() -> None:
+    rows = re.findall(r"^\| (.+?) \| (.+?) \|$", SECURITY.read_text(), re.MULTILINE)
+    told = dict(rows)
+    hub = HubLimits()
+    thread = f"an estimated {_mib(LIMITS.thread)} in {LIMITS.entries:,} entries"
+    assert told["the thread"].startswith(thread)
+    assert told["one message or tool call"] == _mib(LIMITS.entry)
+    assert told["terminals"] == f"{LIMITS.tails:,} characters"
+    waiting = told["events waiting for the disk"]
+    assert waiting.startswith(f"{_mib(MUCH_BYTES)} per session")
+    given = _mib(hub.waiting_bytes)
+    assert f"{given} that the store was given and {given} that it was not" in waiting
+    assert (
+        told["prompts in the queue"]
+        == f"{hub.queued_prompts}, and {_mib(hub.queued_bytes)} together"
+    )
+    indexed = told["text waiting to be indexed for search"]
+    assert indexed.startswith(f"{MAX_SAID:,} characters")
+    assert told["a slow reader"].startswith(_mib(MAX_STREAM_BYTES))
+    assert told["changed files"].startswith(f"{_mib(MAX_KEPT_BYTES)} of what was written")
+    floods = MEASURED.read_text()
+    for name, sentence in (("PEAK", "less than {} MiB to a server"), ("LEFT", "at most {} MiB")):
+        [size] = re.findall(rf"^{name} = (\d+) \* MIB$", floods, re.MULTILINE)
+        assert sentence.format(size) in SECURITY.read_text()
+
+
+def _mib(size: int) -> str:
+    return f"{size >> 20} MiB"
 
 
 def test_an_integer_that_is_no_number_to_the_page_weighs_its_digits() -> None:
