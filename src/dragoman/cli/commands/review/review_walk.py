@@ -39,7 +39,7 @@ _FEWEST = 5
 _KEYS = {"k": "keep", "b": "put back", "c": "comment", "q": "quit"}
 _MEANINGS = """\
   k  keep it, and continue with the next change
-  b  put it back: the lines become what they were, once you have seen all changes
+  b  put it back, to what it was before, once you have seen all changes
   c  comment on it: type one line or several, an empty line ends the comment
   v  show all of its lines
   q  quit: what you have chosen so far is done, the rest is kept
