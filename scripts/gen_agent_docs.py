@@ -23,7 +23,7 @@ You can start each of these by name, without settings: `dragoman -a gemini "…"
 in the settings only to use a different version, different arguments or a separate key. [Set up
 agents](../how-to/set-up-agents.md) explains how, and how to sign in.
 
-**Tested** is the version that passed the full test, through the command, the library and
+**Tested** is the version that passed the full test, through the command line, the library and
 the server, offline with a stand-in for the model (`make test-agents`). The test covers text,
 thoughts, files, commands, permissions, plans, questions, modes, options, sessions, cancelling,
 errors, replay and a clean end. The notes list features that the agent does not have.
@@ -32,8 +32,8 @@ errors, replay and a clean end. The notes list features that the agent does not 
 methods; the notes say what else was seen. Entries for other agents are based on published
 information.
 
-**Steer** is the [way](../explanation/steering.md) in which the tested version takes a steer while a
-command runs. With `queue`, the agent takes none: the steer becomes the next prompt.
+**Steer** is the [way](../explanation/steering.md) in which the tested version takes a message while
+a command runs. With `queue`, it takes none: the message becomes the next prompt.
 
 **Subagents** says how the tested version reports [them](../explanation/subagents.md): `announced`,
 with ACP's own update; `calls`, as tool calls under the call that started the subagent; or `hidden`,
@@ -47,7 +47,10 @@ undo restored each file.
 [limits](../how-to/limits.md) on cost and tokens depend on it. OpenCode reports a cost of 0 for a
 model whose price it does not know.
 
-An empty cell means that this was not tested.
+**Variable** is the environment variable from which the agent takes its key; for Goose, its
+provider.
+
+In the columns from *steer* to *reports*, an empty cell means that this was not tested.
 
 To check your own installation, run `dragoman agents doctor NAME`.
 

@@ -9,8 +9,8 @@ HEAD = """\
 
 Generated from `src/dragoman/agents/setting_keys.py` by `scripts/gen_reference.py`.
 
-Dragoman reads `~/.config/dragoman/settings.json` (or the same under `$XDG_CONFIG_HOME`), unless
-`--settings PATH` or `$DRAGOMAN_SETTINGS` names another file. In the library,
+Dragoman reads `~/.config/dragoman/settings.json` (if `$XDG_CONFIG_HOME` is set, the one there),
+unless `--settings PATH` or `$DRAGOMAN_SETTINGS` names another file. In the library,
 `dragoman.load_settings()` reads it; nothing else does. The file is strict JSON. An unknown key or a
 wrong type is an error that names the file, the key and what was expected.
 [Set up agents](../how-to/set-up-agents.md) has an example."""

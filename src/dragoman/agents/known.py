@@ -93,7 +93,7 @@ _KNOWN = (
         steer="steering",
         undone="agent",
         subagents="announced",
-        runs_unasked="if it only reads, such as `ls`",
+        runs_unasked="if the command only reads, such as `ls`",
         notes=(
             "After asking, it writes files and runs commands itself.",
             "As root it refuses to start a session unless `IS_SANDBOX=1` is set.",
@@ -116,7 +116,7 @@ _KNOWN = (
         tried="2.6.0",
         steer="steering",
         undone="agent",
-        runs_unasked="if its own sandbox allows it",
+        runs_unasked="if its own sandbox allows the command",
         notes=(
             "A session belongs to the Codex process that opened it: while that process runs, no "
             "other can load or resume the session, and the error says so.",
@@ -139,7 +139,7 @@ _KNOWN = (
         tried="0.61.0",
         steer="queue",
         undone="agent, host",
-        runs_unasked="if it only reads, such as `ls`",
+        runs_unasked="if the command only reads, such as `ls`",
         notes=(
             "Reading a missing file returns empty text (quirk `missing_file`), since it cannot "
             "create files otherwise.",
@@ -197,7 +197,7 @@ _KNOWN = (
         writes_unasked="in its mode `auto`, if Dragoman does not offer writes",
         notes=(
             "It labels every permission request `other`. Dragoman knows what its own tools do, so "
-            "flags and rules for files and commands count for them. Calls of other tools need "
+            "flags and rules for files and commands apply to them. Calls of other tools need "
             "`--yolo`, an answer, or a rule that allows `other`.",
             "File access and commands go through Dragoman, which checks them again.",
             'After "Always allow" it no longer asks about that tool, but Dragoman does: Goose sets '
@@ -254,14 +254,14 @@ _KNOWN = (
         undone="agent, host",
         subagents="calls",
         writes_unasked="in its mode `auto`, if Dragoman does not offer writes",
-        runs_unasked="if it only reads, such as `ls`",
+        runs_unasked="if the command only reads, such as `ls`",
         notes=(
-            "It offers load, list and resume; not fork, close or delete.",
+            "It can load, list and resume sessions, but not fork, close or delete them.",
             "It starts in mode `auto`, in which it does not ask before editing. If Dragoman offers "
             "file writes, the edits go through Dragoman, which checks them. Without `--write`, a "
             "rule or a person to ask, Dragoman does not offer writes, and Qwen edits files itself "
             "without asking. Use `--mode default`.",
-            "It asks questions as permission requests.",
+            "It sends its questions as permission requests.",
             "It runs subagents in the background unless its model decides otherwise. Background "
             "subagents cannot ask for permission: whatever needs it is refused, and their steps "
             "are not shown.",
@@ -282,7 +282,7 @@ _KNOWN = (
             "set `COPILOT_GITHUB_TOKEN`, or run `copilot login`; it also uses a GitHub CLI login"
         ),
         seen="1.0.102",
-        notes=("It offers load, list and close; not resume, fork or delete.",),
+        notes=("It can load, list and close sessions, but not resume, fork or delete them.",),
     ),
     KnownAgent(
         name="cline",
@@ -295,7 +295,7 @@ _KNOWN = (
         sign_in="run `cline auth`, or `dragoman agents login cline cline`",
         seen="3.0.65",
         notes=(
-            "It offers load; not list, resume, fork, close or delete.",
+            "It can load sessions, but not list, resume, fork, close or delete them.",
             "It edits files and runs commands itself. In one trial it wrote a file although the "
             "request had been refused.",
             "It starts a daemon outside its process group; Dragoman ends that too.",
@@ -329,7 +329,7 @@ _KNOWN = (
         tried="0.19.0",
         steer="queue",
         undone="agent",
-        runs_unasked="if it does not look risky to Hermes",
+        runs_unasked="if the command does not look risky to Hermes",
         notes=(
             "It edits files and runs commands itself; `dragoman sessions revert` can undo its "
             "edits.",
@@ -395,7 +395,7 @@ _KNOWN = (
         sign_in="set `AUGMENT_SESSION_AUTH`, or run `auggie login`",
         seen="0.36.0",
         notes=(
-            "It offers load and list; not resume, fork, close or delete.",
+            "It can load and list sessions, but not resume, fork, close or delete them.",
             "Signing in through Dragoman is not supported.",
         ),
     ),
@@ -423,7 +423,7 @@ _KNOWN = (
             "set `FACTORY_API_KEY`, or sign in with `dragoman agents login droid device-pairing`"
         ),
         seen="0.215.0",
-        notes=("It offers load, list and resume; not fork, close or delete.",),
+        notes=("It can load, list and resume sessions, but not fork, close or delete them.",),
     ),
 )
 _BY_NAME = {agent.name: agent for agent in _KNOWN}

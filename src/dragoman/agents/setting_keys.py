@@ -118,17 +118,20 @@ SYSTEM_PROMPT_KEYS: Keys = {
     ),
     "mode": (
         '`"append"` or `"override"`',
-        "whether it is added to the agent's own instructions, the default, or takes their place",
+        "`append` (the default) adds it to the agent's own instructions, `override` replaces them",
     ),
 }
 
 PROVIDER_KEYS: Keys = {
     "api_type": (
         "string",
-        "the protocol that is spoken there, such as `openai` or `anthropic`; required",
+        "the protocol of the provider's API, such as `openai` or `anthropic`; required",
     ),
     "base_url": ("string", "the address for requests to the model; required"),
-    "headers": ("object of strings", "HTTP headers to send along; they may hold keys"),
+    "headers": (
+        "object of strings",
+        "HTTP headers to send with each request, such as one with a key",
+    ),
 }
 
 QUIRKS_KEYS: Keys = {
@@ -201,8 +204,8 @@ SNAPSHOT_KEYS: Keys = {
         "delete the snapshots of a session this many days after its last turn, default `90`; null "
         "keeps them for as long as the session",
     ),
-    "file_mib": ("number", "leave out files that are larger, in MiB; default `10`"),
-    "files": ("number", "do not watch a folder with more files; default `200000`"),
+    "file_mib": ("number", "leave out files larger than this many MiB; default `10`"),
+    "files": ("number", "do not watch a folder with more files than this; default `200000`"),
 }
 
 LIMIT_KEYS: Keys = {
@@ -210,12 +213,15 @@ LIMIT_KEYS: Keys = {
     "tokens": ("number", "at most this many tokens, as the agent reports them"),
     "time": ("string", 'at most this long, such as `"90s"`, `"10m"` or `"2h"`'),
     "tool_calls": ("number", "at most this many tool calls"),
-    "turns": ("number", "at most this many turns; for a session only"),
+    "turns": ("number", 'at most this many turns; only with `"per": "session"`'),
     "currency": ("string", 'of the `cost`; default `"USD"`'),
-    "per": ('`"turn"` or `"session"`', 'what is counted together; default `"session"`'),
+    "per": (
+        '`"turn"` or `"session"`',
+        'whether this is a limit for each turn or for the whole session; default `"session"`',
+    ),
     "then": (
         '`"stop"` or `"warn"`',
-        'stop the turn, or only say so; default `"stop"`',
+        'stop the turn, or only warn; default `"stop"`',
     ),
     "agent": ("string", "only for this agent; a pattern such as `cl*` covers several"),
     "project": ("string", "only in this folder (absolute path), and everything beneath it"),

@@ -280,8 +280,8 @@ def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> Argum
         choices=("off", "on", "ask", "require"),
         help="have the Linux kernel confine the agent and everything it starts: it can write only "
         "to the workspace and its own folders, and keys are hidden. on (or just --fence): if this "
-        "system can; ask: the same, and a write outside becomes a question; require: start nothing "
-        "without a fence (default: from the settings, else off)",
+        "system supports it; ask: the same, and a write outside becomes a question; require: start "
+        "nothing without a fence (default: from the settings, else off)",
     )
     allowed.add_argument(
         "--fence-network",
@@ -314,7 +314,7 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
         "--steer",
         metavar="TEXT",
         help="send this to the running turn of the session named by --session or --resume, and "
-        "print what became of it",
+        "print the outcome",
     )
     _add_output_options(prompt.add_argument)
     prompt.add_argument(

@@ -69,7 +69,7 @@ COMMANDS = {
     "run": "run one turn (the default command)",
     "chat": "talk to an agent in this terminal",
     "sessions": "list, show, search, export, fork and delete recorded sessions",
-    "review": "go through what a session changed, and tell the agent about it",
+    "review": "go through what a session changed, and send comments to its agent",
     "usage": "add up what sessions have used: time, tokens, money",
     "watch": "follow a session, wherever it is running",
     "cancel": "stop a session's turn, wherever it is running",
@@ -110,7 +110,7 @@ exit codes:
     4  the session cannot be continued
     5  every permission request was refused
     6  a limit was reached (--max-cost and others)
-    7  the turn ended early: the model refused, or reached a limit
+    7  the turn ended early: the model refused, or reached a limit of its own
     8  the agent requires you to sign in first
   130  cancelled
 """

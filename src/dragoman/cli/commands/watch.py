@@ -16,7 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  dragoman cancel s-1f3a                stop its turn"
     )
     parser.add_argument("session", metavar="SESSION", help=SESSION_HELP)
-    parser.add_argument("--all", action="store_true", help="start from its beginning")
+    parser.add_argument(
+        "--all", action="store_true", help="start from the beginning of the session"
+    )
     parser.add_argument("--until-idle", action="store_true", help="stop when the session is idle")
     parser.add_argument(
         "--on-ask",

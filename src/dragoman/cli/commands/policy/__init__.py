@@ -51,7 +51,7 @@ A case is a request and what is expected:
   operation = "write"
   path = "src/app.py"
 
-Exit codes: 0 all as expected, 1 a case differs, 2 a file is wrong."""
+Exit codes: 0 all as expected, 1 a case differs, 2 a file is invalid."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings_option(fencing.add_argument)
     add_folder_options(fencing.add_argument)
     add_json_option(fencing.add_argument, "print the fence as JSON")
-    trusting = actions.add("trust", "apply the rules in .dragoman/policy.toml, as they are now")
+    trusting = actions.add(
+        "trust", "trust the rules in .dragoman/policy.toml as they are now, so that they apply"
+    )
     trusting.add_argument("--cwd", metavar="DIR", help="project (default: the current directory)")
     revoking = actions.add("revoke", "delete a stored rule", module="rules", alias="remove")
     revoking.add_argument("id", metavar="ID", help="rule id, as printed by `policy list`")
@@ -118,7 +120,7 @@ def _add_explain(actions: Actions) -> None:
     where.add_argument(
         "--fenced",
         action="store_true",
-        help="also say what the kernel lets through if the agent runs in a fence",
+        help="also say what the kernel would allow an agent in a fence",
     )
     add_json_option(where.add_argument, "print the explanation as JSON")
 

@@ -121,9 +121,9 @@ def _add_revert(actions: Actions) -> None:
 def _add_rewind(actions: Actions) -> None:
     rewind = actions.add(
         "rewind",
-        "go back to before a turn, and print the session to continue with",
-        "  dragoman sessions rewind fix -1                  before the last prompt\n"
-        "  dragoman sessions rewind fix 3 --summary         and tell the agent about it\n\n"
+        "go back to the state before a turn, and print the session to continue with",
+        "  dragoman sessions rewind fix -1                  go back one prompt\n"
+        "  dragoman sessions rewind fix 3 --summary         and summarise what came before\n\n"
         "Undoes what that turn and all later ones did to the files; what someone else\n"
         "has changed stays. The conversation starts again in a new session, because\n"
         "agents cannot forget part of one.",
@@ -136,7 +136,9 @@ def _add_rewind(actions: Actions) -> None:
     rewind.add_argument("--no-files", action="store_true", help="leave the files as they are")
     rewind.add_argument("--no-conversation", action="store_true", help="restore only the files")
     rewind.add_argument(
-        "--summary", action="store_true", help="tell the agent in brief what was said before"
+        "--summary",
+        action="store_true",
+        help="give the agent a short summary of the conversation before that turn",
     )
     _add_choices(rewind)
 

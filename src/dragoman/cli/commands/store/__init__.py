@@ -13,7 +13,8 @@ _EXAMPLES = """\
   dragoman store copy ~/backup --store postgresql://…    back to a directory
 
 Sessions copied earlier, even in part, are brought up to date. Running sessions
-are skipped."""
+are skipped. Snapshots of folders, uploads and installed agents are not
+copied."""
 
 
 _PRUNING = """\
