@@ -123,7 +123,7 @@ def _add_rewind(actions: Actions) -> None:
         "rewind",
         "go back to the state before a turn, and print the session to continue with",
         "  dragoman sessions rewind fix -1                  go back one prompt\n"
-        "  dragoman sessions rewind fix 3 --summary         and summarise what came before\n\n"
+        "  dragoman sessions rewind fix 3 --summary         with a summary for the agent\n\n"
         "Undoes what that turn and all later ones did to the files; what someone else\n"
         "has changed stays. The conversation starts again in a new session, because\n"
         "agents cannot forget part of one.",
