@@ -208,7 +208,8 @@ async def test_a_revert_during_a_turn_waits_for_its_end(tmp_path: Path, folder: 
         first = await asked(live, "one")
         agent.go_on.clear()
         turn = await live.prompt("two")
-        reply = await hub.send(live.id, c.Revert(first))
+        async with asyncio.timeout(SECONDS):  # one that waits here would wait without end
+            reply = await hub.send(live.id, c.Revert(first))
         assert (reply["waits"], reply["paths"]) == (True, [])
         assert (folder / "one").exists()
         with pytest.raises(SessionBusy):
