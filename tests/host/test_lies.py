@@ -117,6 +117,25 @@ WROTE_A, WROTE_OUT = writes("a.txt"), writes(f"..{OUT}")
 REMOVED = runs("rm -rf src")
 
 SAYS_READ_DOES_WRITE = {
+    "reads, names a file for what is read": Lie(
+        call("read", {"path": "a.txt", "output": ".envrc"}), writes(".envrc")
+    ),
+    "searches, names a file for what is found": Lie(
+        call("search", {"pattern": "x", "save_to": "src/found"}), writes("src/found")
+    ),
+    "changes one file, into another place": Lie(
+        call("edit", {"path": "a.txt", "into": OUT}), WROTE_OUT
+    ),
+    "changes one file, in another folder": Lie(
+        call("edit", {"path": "a.txt", "output_dir": "/outside"}), writes("../outside")
+    ),
+    "runs a program with a patch": Lie(
+        call("execute", {"command": ["apply_patch", PATCH.format(".envrc")]}), writes(".envrc")
+    ),
+    "runs a line with a patch": Lie(
+        call("execute", {"command": f"apply_patch <<'E'\n{PATCH.format('.envrc')}\nE"}),
+        writes(".envrc"),
+    ),
     "reads, shows a diff": Lie(call("read", {"path": "a.txt"}, content=[diff("a.txt")]), WROTE_A),
     "searches, shows a diff": Lie(call("search", content=[diff("a.txt")]), WROTE_A),
     "thinks, shows a diff": Lie(call("think", content=[diff("a.txt")]), WROTE_A),

@@ -98,10 +98,10 @@ def read_claim(
     own = [tool for tool in found.tools if writes and tool in editors]
     found.tools = [tool for tool in found.tools if tool not in own]
     # Other names next to a patch do not replace the files that the patch names.
-    patched = found.patched if writes else []
+    patched = [*found.patched, *filter(looks_like_a_path, found.outputs)] if writes else []
     texts = [*diff_paths, *locations, *_named(found, kind, writes), *patched]
     paths, aliases = names.with_aliases(texts)
-    outputs = [*found.outputs, *(found.ends if writes else ())]
+    outputs = [*found.outputs, *(found.ends if writes else found.patched)]
     aliases = (*aliases, *_Names(cwd, home, look).all_of(outputs))
     facts = msgspec.structs.replace(
         _stated(found, agent, (*own, *filter(None, (name,)))),
@@ -159,6 +159,7 @@ def _with_operations(
     fetches: bool,
 ) -> Access:
     """What it would do, and whether that is all of it."""
+    into_a_file = any("." in each or "/" in each for each in found.outputs)
     facts = msgspec.structs.replace(
         facts,
         question=kind in _ASKING or names.too_many,
@@ -168,11 +169,13 @@ def _with_operations(
         and not facts.cwds
         and not (found.has_code and (found.commands or kind in _READING))
         and (found.patch_is_clear or not writes)
-        # Who says that a patch or a new text is read may yet write it.
-        and (kind not in _READING or not (found.patched or found.has_new_text)),
+        # Who says that a patch or a new text is read may yet write it, and so may one who names
+        # a file for what is read.
+        and (kind not in _READING or not (found.patched or found.has_new_text or into_a_file)),
     )
     operation = _operation(facts, kind, writes, fetches)
-    outputs = ("write",) if found.outputs and kind not in _READING else ()
+    may_write = into_a_file if kind in _READING else bool(found.outputs or found.patched)
+    outputs = ("write",) if may_write else ()
     kinds = _all(((operation,), tuple(_claimed(facts, kind, writes)), outputs))
     return _apart(facts, kinds, tuple(_said(found, kind, writes)))
 

@@ -196,6 +196,10 @@ class RawInput:
         room = _MOST_COMMANDS - len(self.commands)
         self.complete &= len(commands) <= room
         self.commands += commands[: max(room, 0)]
+        # A program may be given a patch as a word, or as its input.
+        words = (w for each in commands for w in ((each,) if isinstance(each, str) else each))
+        for patch in filter(_patch.search, words):
+            self._patch(patch)
 
     def _command(self, value: Any, key: str, arguments: list[str], depth: int) -> None:
         if not self._may_go_on(depth):
