@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page.seeding import told_session
 from store.stores import begin, fill
 from support.serving import Served, served
 
 from dragoman.schema import v1
 from dragoman.session import events as e
+from dragoman.session.facts import ProgramRun
 from dragoman.store.records import Batch, Lease, Owner, SessionRecord, StoredEvent
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import plan, say, think, usage
@@ -316,3 +318,15 @@ async def test_nobody_waits_for_the_end_of_a_session_that_grows_as_fast_as_it_is
         monkeypatch.setattr(store, "events", growing)
         assert (await web.http.get(path)).is_success
         assert reads
+
+
+async def test_what_really_ran_is_told_with_the_session(tmp_path: Path) -> None:
+    ran = ProgramRun(id="p", argv=["git", "status"], cwd="/ws", parents=["sh"], exit_code=0)
+    async with told_session(tmp_path / "home", "a", tmp_path) as teller:
+        await teller.tell([e.ProgramsRan([ran], left_out=3)])
+    async with served(tmp_path, on_disk=True) as web:
+        found = await web.detail("a")
+    assert found["programs"] == [
+        {"id": "p", "argv": ["git", "status"], "cwd": "/ws", "parents": ["sh"], "exitCode": 0}
+    ]
+    assert found["programsBefore"] == 3

@@ -13,6 +13,8 @@ function told(state: SessionState): Json & { entries: Json[] } {
     lastSeq: state.lastSeq,
     fence: state.fence,
     network: state.network,
+    programs: structuredClone(state.programs) as unknown as Json[],
+    programsBefore: state.programsBefore,
     agentSessionId: state.sessionId,
     status: state.open ? 'idle' : 'closed',
     pending: [...state.pending.values()],
@@ -45,6 +47,7 @@ test.each(golden)('a session taken up in the middle goes on as if it had been fo
   }
   expect(thread(state)).toEqual(thread(followed))
   expect([state.fence, state.network]).toEqual([followed.fence, followed.network])
+  expect([state.programs, state.programsBefore]).toEqual([followed.programs, followed.programsBefore])
   expect([...state.terminals.values()].map((t) => t.output)).toEqual([...followed.terminals.values()].map((t) => t.output))
 })
 

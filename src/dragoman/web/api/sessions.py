@@ -238,6 +238,8 @@ _AS_IN_STATE = [
     "activity",
     "background",
     "plan",
+    "programs",
+    "programs_before",
     "entry_count",
 ]
 """The fields of a `Detail` that are those of the state."""

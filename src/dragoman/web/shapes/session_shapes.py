@@ -22,6 +22,7 @@ from dragoman.session.facts import (
     LeftOut,
     Modes,
     Offer,
+    ProgramRun,
     SteerOutcome,
     SteerWay,
     SystemPrompt,
@@ -117,6 +118,10 @@ class Detail(Summary):
     background: list[BackgroundWork]
     """What the agent says runs on, as it names it."""
     plan: PlanEntry | None
+    programs: list[ProgramRun]
+    """The newest programs that really ran inside its fence."""
+    programs_before: int
+    """How many ran before those."""
     terminals: list[Terminal]
     subagents: list[Subagent]
     entries: list[AnyEntry]
