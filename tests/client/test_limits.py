@@ -70,6 +70,21 @@ async def test_a_warning_stops_nothing_and_is_given_once(tmp_path: Path) -> None
         assert reached(await gathered(session.prompt("again"))) == []
 
 
+async def test_a_count_beyond_all_doubles_is_too_much_and_no_error(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        turn.usage = v1.Usage(total_tokens=10**320, input_tokens=10**320, output_tokens=-1)
+
+    async with opened(ScriptedAgent(script), tmp_path, limits=[limit("tokens", 100)]) as (
+        _,
+        session,
+    ):
+        first = await session.prompt("hi")
+        assert first.stop_reason == "end_turn"
+        assert first.limit is not None
+        assert (first.limit.limit.outcome, first.limit.limit.value) == ("late", 1e15)
+        assert reached(await gathered(session.prompt("again"))) == [("not_sent", 1e15)]
+
+
 async def test_time_passes_without_any_update(tmp_path: Path) -> None:
     agent = ScriptedAgent([wait_for_cancel()])
     async with opened(agent, tmp_path, limits=[limit("time", 0.05)]) as (_, session):

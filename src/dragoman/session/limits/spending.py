@@ -18,6 +18,8 @@ from dragoman.session.facts import Cost, TokenUsage
 _MOST_CALLS = 100_000
 """Ids of tool calls that are distinguished in one turn; each one beyond counts as a new call."""
 _MOST_CURRENCIES = 16
+_MOST_TOKENS = 10**15
+"""More than that at once is not believed: a sum has to be a number to JSON and to a limit."""
 
 
 class Tokens(msgspec.Struct, rename="camel"):
@@ -47,9 +49,13 @@ def _counts(tokens: Tokens) -> tuple[int, int, int, int, int]:
 
 def tokens_of(usage: TokenUsage) -> Tokens:
     """Counts below 0 are not believed."""
-    cached = max(0, usage.cached_read or 0) + max(0, usage.cached_write or 0)
-    parts = max(0, usage.input), cached, max(0, usage.output), max(0, usage.thought or 0)
-    return Tokens(max(0, usage.total), *parts)
+    cached = _believed(usage.cached_read) + _believed(usage.cached_write)
+    parts = _believed(usage.input), cached, _believed(usage.output), _believed(usage.thought)
+    return Tokens(_believed(usage.total), *parts)
+
+
+def _believed(count: int | None) -> int:
+    return min(max(0, count or 0), _MOST_TOKENS)
 
 
 class Spending(msgspec.Struct, rename="camel"):
