@@ -306,6 +306,27 @@ def test_what_only_the_agent_has_a_name_for_is_called_by_that_name() -> None:
     assert "  in its words: it has to be\n" in text
 
 
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        *(("shell · cd src && pyt...", False), ("cd src && py…", False), ("shell · cd src", True)),
+        *(("shell · cd src && pytest -q", False), ("shell · cd lib && pyt...", True)),
+        *(("Run the tests...", True), ("shell · cd src && pyt...…", False)),
+    ],
+)
+def test_a_title_that_repeats_the_command_is_not_shown(title: str, shown: bool) -> None:
+    asked = msgspec.structs.replace(
+        request(("Yes", "allow_once")),
+        operation="execute",
+        argv=["cd src && pytest -q"],
+        claimed=True,
+        title=title,
+    )
+    text = question(asked, Style(colour=False))
+    assert "cd src && pytest -q" in text
+    assert ("in its words" in text) == shown
+
+
 # ── the terminal view ─────────────────────────────────────────────────────────────────────────
 
 

@@ -433,7 +433,7 @@ def _wording(request: PermissionRequest, whole: bool) -> list[str]:
     """The agent's own words for it; our own only where they say more than is there already."""
     if request.claimed:
         line = command_line(request.argv) if request.argv else None
-        repeats = line is not None and line in request.title
+        repeats = line is not None and _is_in(line, request.title)
         title = "" if request.operation == "other" or repeats else request.title
         words = [_words(text, whole) for text in (title, request.explanation) if text]
         return folded(f"in its words: {': '.join(words)}", "  ") if words else []
@@ -442,6 +442,13 @@ def _wording(request: PermissionRequest, whole: bool) -> list[str]:
     more = said.removeprefix(line).removeprefix(f" in {request.cwd}").strip()
     more = more if said.startswith(line) else request.title
     return folded(_words(more, whole), "  ") if more and request.operation != "other" else []
+
+
+def _is_in(line: str, title: str) -> bool:
+    """Whether the command is in the title; perhaps cut short, after the name of the tool."""
+    begun = title.removesuffix("…").removesuffix("...").rstrip()  # Goose puts both at its end
+    told = begun.partition(" · ")[2] or begun
+    return line in title or (begun != title and " ".join(line.split()).startswith(told))
 
 
 def _words(text: str, whole: bool) -> str:

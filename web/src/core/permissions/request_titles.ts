@@ -10,8 +10,10 @@ const FILLERS = new Set([
 export function titleBeyond(title: string, shown: readonly string[]): string {
   const told = onOneLine(title)
   const known = shown.map(onOneLine).filter(Boolean).sort((a, b) => b.length - a.length)
-  const beginning = told.replace(/(…|\.\.\.)$/, '').trim()
-  if (known.some((text) => text.startsWith(beginning))) return ''
+  const beginning = told.replace(/(?:\.\.\.)?…?$/, '').trim()
+  // Some agents put the name of the tool before it: "shell · cd src && pyt...".
+  const behind = beginning === told ? '' : beginning.split(' · ').slice(1).join(' · ')
+  if (known.some((text) => text.startsWith(beginning) || (behind !== '' && text.startsWith(behind)))) return ''
   const rest = known.reduce((left, text) => left.replaceAll(text, ' '), told)
   const words = rest.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean)
   return rest === told || words.some((word) => !FILLERS.has(word)) ? title : ''
