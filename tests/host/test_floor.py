@@ -163,7 +163,7 @@ def test_what_the_kernel_would_refuse_is_known_with_its_reason(place: Path) -> N
         ("home/x", "read"),
     }
     assert refused["home/x", "write"] == "it is outside the workspace"
-    assert "covered: keys" in refused["home/.ssh/id", "read"]
+    assert "hidden: keys" in refused["home/.ssh/id", "read"]
     assert "read-only: it runs" in refused["ws/.envrc", "write"]
 
 

@@ -34,12 +34,12 @@ def fence_around(
 ) -> Fence:
     """A fence for `Client.start`, around an agent whose sessions work in these folders.
 
-    `agent` is its name: a known agent may use its own folders. `write` are further folders that may
-    be written, `read` paths in `/tmp` or in a covered folder that may be read. `network` is what
-    may be reached: `all`, `none`, or hosts such as `example.com:443` and `*.example.com`. The
-    client builds it when it starts the agent, and raises FenceError if that is impossible and
-    `mode` is `require`, ConfigError for folders that cannot be fenced. Raises ValueError for a host
-    that cannot be read.
+    `agent` is its name: a known agent may use its own folders. `write` are additional folders that
+    the agent may write to, `read` paths in `/tmp`, or in a folder that the fence hides, that should
+    be readable anyway. `network` is what can be reached: `all`, `none`, or hosts such as
+    `example.com:443` and `*.example.com`. The client builds the fence when it starts the agent. It
+    raises FenceError if that is impossible and `mode` is `require`, ConfigError for folders that
+    cannot be fenced. Raises ValueError for a host that cannot be parsed.
     """
     hosts: NetworkTerms = network if network in ("all", "none") else tuple(network)
     terms = FenceTerms(mode=mode, write=_absolute(write), read=_absolute(read), network=hosts)

@@ -22,7 +22,7 @@ class FenceTerms(msgspec.Struct, frozen=True, kw_only=True):
     write: tuple[str, ...] = ()
     """Further folders that may be written."""
     read: tuple[str, ...] = ()
-    """Paths that may be read although they are in a place that is private or covered."""
+    """Paths that can be read although they are in a private or hidden folder."""
     network: NetworkTerms = "all"
 
 

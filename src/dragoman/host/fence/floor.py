@@ -95,7 +95,8 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
         if nearest is None or (nearest.mode == "read" and write):
             return "it is outside the workspace" if write else None
         if nearest.mode == "covered" or (nearest.mode == "read-only" and write):
-            return f"{nearest.path} is {nearest.mode}: {nearest.reason}"
+            how = "hidden" if nearest.mode == "covered" else nearest.mode
+            return f"{nearest.path} is {how}: {nearest.reason}"
         return None
 
     def gaps_with(self, way: FenceWay) -> list[Gap]:

@@ -20,14 +20,14 @@ from dragoman.host.fence.network.fence_network import network_lines
 from dragoman.safe_text import reveal
 
 _TITLES: dict[PlaceMode, str] = {
-    "write": "may be written",
-    "read-only": "may be read, not written",
-    "covered": "covered: empty inside",
-    "read": "may be read, inside something that is private or covered",
+    "write": "can be written",
+    "read-only": "can be read, but not written",
+    "covered": "hidden: appears to be empty",
+    "read": "can be read, although it is in a private or hidden folder",
 }
 _REST = (
-    "private: /tmp, /var/tmp, /dev, /dev/shm, and the processes in /proc",
-    "everything else may be read, not written",
+    "private to the session: /tmp, /var/tmp, /dev, /dev/shm, and the processes in /proc",
+    "everything else can be read, but not written",
 )
 
 
@@ -65,7 +65,7 @@ def _lines(floor: Floor, found: Support) -> list[str]:
             lines += [f"  {reveal(place.path)}  ({place.reason})" for place in places]
     lines += ["", *_REST]
     if gaps := [] if found.way is None else floor.gaps_with(found.way):
-        lines += ["", "cannot be held"]
+        lines += ["", "not protected"]
         lines += [f"  {reveal(gap.path)}  ({gap.reason})" for gap in gaps]
     return lines
 

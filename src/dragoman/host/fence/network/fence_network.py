@@ -36,7 +36,7 @@ def network_lines(terms: NetworkTerms, way: FenceWay | None) -> list[str]:
             "nothing else  (the fence has a network of its own; Dragoman's proxy is the way out)",
         ]
     if way != "namespaces" and not (way == "landlock" and terms == "none"):
-        lines.append(f"cannot be held: {WITHOUT_NAMESPACES}")
+        lines.append(f"not limited: {WITHOUT_NAMESPACES}")
     return lines
 
 
