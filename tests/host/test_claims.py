@@ -720,9 +720,20 @@ def test_a_folder_that_cannot_be_read_is_kept_as_it_was_said_and_grants_nothing(
     assert several.unread_cwd == said
 
 
-def test_chdir_names_the_folder_of_a_command_and_stdin_is_one() -> None:
+@pytest.mark.parametrize("key", ["stdin", "input", "standard_input", "heredoc"])
+def test_what_a_command_reads_may_be_run_too(key: str) -> None:
+    assert claim("execute", {"command": "sh", key: "rm -rf /"}).commands == ("sh", "rm -rf /")
+    assert claim("execute", {"command": "sh", key: ""}).commands == ("sh",)
+
+
+def test_an_input_without_a_command_is_none() -> None:
+    assert claim("other", {"input": "rm -rf /"}).commands == ()
+    nested = {"command": "sh", "input": '{"command": "rm x"}'}
+    assert claim("execute", nested).commands == ("sh", "rm x")
+
+
+def test_chdir_names_the_folder_of_a_command() -> None:
     assert claim("execute", {"command": "touch x", "chdir": "/etc"}).cwd == "/etc"
-    assert claim("execute", {"command": "sh", "stdin": "rm -rf /"}).commands == ("sh", "rm -rf /")
 
 
 # ── where something is written to ─────────────────────────────────────────────────────────────

@@ -42,6 +42,8 @@ _ROOT_KEYS = frozenset(
 _USER_KEYS = frozenset(
     ("asuser", "becomeuser", "runas", "runasuser", "sudouser", "uid", "user", "userid", "username")
 )
+# What a command next to it reads: for a shell, that is what it runs.
+_INPUT_KEYS = frozenset(("heredoc", "input", "inputtext", "standardinput", "stdindata"))
 _LINE_LIST_KEYS = frozenset(("commands", "cmds", "scripts"))
 _ARGUMENT_KEYS = frozenset(("args", "arguments"))
 _CWD_KEYS = frozenset(
@@ -180,9 +182,12 @@ class RawInput:
         given = [value for key, value in spelled if key in _ARGUMENT_KEYS and value]
         arguments = _arguments(given)
         known = len(self.commands)
+        has_command = any(value and _names_a_command(key) for key, value in spelled)
         for key, value in spelled:
             if _names_a_command(key):
                 self._command(value, key, arguments, depth)
+            elif has_command and key in _INPUT_KEYS and _is_no_document(value):
+                self._command(value, key, [], depth)
             else:
                 self._walk(value, key, depth)
         if len(self.commands) == known and any(map(_words, given)):
@@ -279,6 +284,10 @@ class RawInput:
             self.complete = False
         else:
             self.hosts.append(host)
+
+
+def _is_no_document(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and _document(value) is None
 
 
 def _may_be_a_name(text: str) -> bool:
