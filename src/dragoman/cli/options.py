@@ -279,9 +279,9 @@ def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> Argum
         "--fence",
         choices=("off", "on", "ask", "require"),
         help="have the Linux kernel confine the agent and everything it starts: it can write only "
-        "to the workspace and its own folders, and keys are hidden. on (or just --fence): if this "
-        "system supports it; ask: the same, and a write outside becomes a question; require: start "
-        "nothing without a fence (default: from the settings, else off)",
+        "to the workspace and its own folders, and with user namespaces, keys are hidden. on (or "
+        "just --fence): if this system supports it; ask: the same, and a write outside becomes a "
+        "question; require: start nothing without a fence (default: from the settings, else off)",
     )
     allowed.add_argument(
         "--fence-network",
