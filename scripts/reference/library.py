@@ -32,7 +32,7 @@ GROUPS = {
     "Sessions and turns": (
         "Session Turn Steer Stream PromptInput Change FolderChanges ChangedFile Hunk "
         "FolderProblem LeftOut Reverted RootSnapshot FileSummary ProgramRun ProgramEnd "
-        "ReachedLimit"
+        "ReachedLimit Parking"
     ),
     "Content": (
         "Content Text Image Audio Resource ResourceLink UnknownContent ToolContent ContentItem "

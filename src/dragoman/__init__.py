@@ -169,6 +169,7 @@ if TYPE_CHECKING:
         Mode,
         Modes,
         Offer,
+        Parking,
         PermissionOffer,
         PermissionOption,
         PlanStep,
@@ -288,6 +289,7 @@ __all__ = [
     "NotAnAgent",
     "NoticeEntry",
     "Offer",
+    "Parking",
     "ParseError",
     "PeerMessageEntry",
     "PeerStalled",
@@ -455,7 +457,7 @@ _NAMES = {
     "session.events": "Event",
     "session.facts": (
         "BackgroundWork Command ConfigChoice ConfigOption ContextUsage Cost Decision FileSummary "
-        "LeftOut Mode Modes Offer PermissionOffer PermissionOption PlanStep ProgramEnd "
+        "LeftOut Mode Modes Offer Parking PermissionOffer PermissionOption PlanStep ProgramEnd "
         "ProgramRun ReachedLimit RootSnapshot SubagentState SystemPrompt TokenUsage TurnTerms"
     ),
     "session.limits.spending": "Spending Tokens",

@@ -509,14 +509,14 @@ async def test_an_error_reply_ends_the_turn_and_is_raised_behind_its_last_event(
     tmp_path: Path,
 ) -> None:
     def fail(params: Any) -> Any:
-        raise Refusal(400, "model overloaded", {"details": "try later"})
+        raise Refusal(400, "model missing", {"details": "try later"})
 
     heard = Heard()
     async with opened(RawAgent(session__prompt=fail), tmp_path, listen=heard) as (_, session):
         turn = session.prompt("hi")
         started, ended = await anext(turn), await anext(turn)
         assert (type(started), type(ended)) == (e.TurnStarted, e.TurnEnded)
-        assert "model overloaded (code 400)" in ended.text
+        assert "model missing (code 400)" in ended.text
         with pytest.raises(RemoteError, match="try later") as caught:
             await anext(turn)
         assert turn.error is caught.value

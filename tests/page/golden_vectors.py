@@ -39,6 +39,7 @@ from dragoman.session.facts import (
     Decision,
     FileSummary,
     Mode,
+    Parking,
     PermissionOption,
     PlanStep,
     ProgramEnd,
@@ -426,6 +427,23 @@ _MAKERS: list[Maker] = [
         d.choice((0, 4)),
     ),
     lambda d: e.PromptQueued(_id(d, "q"), [_content(d)], d.choice((None, _TERMS))),
+    lambda d: e.TurnLimited(
+        _words(d),
+        "warning",
+        source="client",
+        turn_id="turn-1",
+        kind=d.choice(["rate", "plan"]),
+        parked=d.choice(
+            [None, Parking("turn-1", [Text("again")], "rate", resumes_at=d.choice([None, 5.0]))]
+        ),
+    ),
+    lambda d: e.ParkingChanged(
+        _words(d),
+        source="client",
+        parking_id="turn-1",
+        outcome=d.choice(["waiting", "continued", "dropped"]),
+        resumes_at=d.choice([None, 7.0]),
+    ),
     lambda d: e.PromptUnqueued(_id(d, "q")),
     lambda d: e.PromptQueued(_id(d, "q"), [_content(d)], steer=d.choice((None, "waiting", "sent"))),
     lambda d: e.Steered(

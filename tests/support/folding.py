@@ -182,6 +182,20 @@ _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
             )
         ),
     ),
+    e.TurnLimited: st.builds(
+        e.TurnLimited,
+        title=_texts,
+        turn_id=_ids,
+        kind=st.just("rate"),
+        parked=_maybe(st.builds(f.Parking, id=_ids, content=st.just([]), kind=st.just("rate"))),
+    ),
+    e.ParkingChanged: st.builds(
+        e.ParkingChanged,
+        title=_texts,
+        parking_id=_ids,
+        outcome=st.sampled_from(["waiting", "continued", "dropped"]),
+        resumes_at=_maybe(st.floats(0, 9)),
+    ),
     e.Notice: st.builds(e.Notice, title=_texts, description=_maybe(_texts)),
     e.CompactionUpdated: st.builds(
         e.CompactionUpdated,

@@ -21,7 +21,7 @@ from dragoman.host.snapshots.snapshots import Snapshots
 from dragoman.hub.cluster.host_service import Presence
 from dragoman.hub.hub import Hub
 from dragoman.hub.running.settings_launcher import SettingsLauncher
-from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.session.facts import EVERYTHING, Offer, OnLimit
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.postgres.store import open_postgres
@@ -46,10 +46,15 @@ class FakeLauncher(SettingsLauncher):
     """Agents of this process by name; other names are looked for as usual."""
 
     def __init__(
-        self, agents: Mapping[str, Connectable], policy: Policy, protocol: Literal[1, 2] = 1
+        self,
+        agents: Mapping[str, Connectable],
+        policy: Policy,
+        protocol: Literal[1, 2] = 1,
+        on_limit: OnLimit = "fail",
     ) -> None:
         super().__init__(Settings, policy, new_tap=Frames)
         self._agents = agents
+        self._at_limit: OnLimit = on_limit
         self._protocol = protocol
 
     @property
@@ -69,6 +74,7 @@ class FakeLauncher(SettingsLauncher):
                 read_files=offer.files, write_files=offer.files, terminals=offer.terminals
             ),
             tap=tap,
+            on_limit=self._at_limit,
         )
         self.taps[client] = tap
         return client
@@ -167,6 +173,7 @@ async def also_served(
     protocol: Literal[1, 2] = 1,
     store_limits: StoreLimits | None = None,
     snapshots: Path | None = None,
+    on_limit: OnLimit = "fail",
 ) -> AsyncGenerator[Served]:
     """The same beside another one; with `host` it takes sessions from others under that name. The
     store is in memory, on disk, or in a PostgreSQL `database`; `snapshots` are kept there."""
@@ -176,7 +183,9 @@ async def also_served(
         else open_postgres(database, folder / "homes" / (host or "one"), store_limits)
     )
     kept = None if snapshots is None else Snapshots(snapshots)
-    async with _hub(folder, agents or {}, policy, opening, host, protocol, kept) as server:
+    async with _hub(
+        folder, agents or {}, policy, opening, host, protocol, kept, on_limit
+    ) as server:
         listener = socket.create_server(("127.0.0.1", 0))
         port = listener.getsockname()[1]
         log: list[tuple[str, str, int]] = []
@@ -208,9 +217,10 @@ async def _hub(
     host: str | None,
     protocol: Literal[1, 2],
     snapshots: Snapshots | None,
+    on_limit: OnLimit,
 ) -> AsyncGenerator[Server]:
     store = await opening
-    launcher = FakeLauncher(agents, policy or Policy(stored=store.rules), protocol)
+    launcher = FakeLauncher(agents, policy or Policy(stored=store.rules), protocol, on_limit)
     try:
         # Those on PostgreSQL have a folder each, whose id is their home, as hosts have.
         home = host if host is None or store.is_local else home_id(folder / "homes" / host)

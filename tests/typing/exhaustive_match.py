@@ -46,6 +46,10 @@ def told(event: dragoman.Event) -> str:  # noqa: C901 (one case for each kind)
             return f"{event.used} of {event.size}"
         case events.LimitReached():
             return event.limit.outcome
+        case events.TurnLimited():
+            return event.kind
+        case events.ParkingChanged():
+            return event.outcome
         case events.Notice():
             return event.text
         case events.CompactionUpdated():

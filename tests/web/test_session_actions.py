@@ -14,7 +14,7 @@ from support.clients import until
 from support.serving import Served, served
 from support.v2_agent import stoppable
 
-from dragoman import Policy
+from dragoman import Policy, RemoteError
 from dragoman.host.snapshots.line_history import Compared, Version, compared
 from dragoman.host.workspace.diffs import MAX_WORK
 from dragoman.schema import v1
@@ -580,3 +580,44 @@ async def _allowed(web: Served, session_id: str) -> None:
     path = f"/api/sessions/{session_id}/permissions/{pending['id']}"
     await web.call("POST", path, {"optionId": option})
     await web.until(session_id, "idle")
+
+
+# ── a limit that the agent reports ────────────────────────────────────────────────────────────
+
+
+class Limited:
+    """Reports a limit for its first prompt."""
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+
+    async def __call__(self, turn: AgentTurn) -> None:
+        self.prompts.append(turn.text)
+        if len(self.prompts) == 1:
+            raise RemoteError("You've hit your usage limit, try again in 5 hours")
+        turn.say("done")
+
+
+@pytest.mark.parametrize("action", ["continue", "drop", "hand_over"])
+async def test_a_parked_prompt_is_settled(tmp_path: Path, action: str) -> None:
+    limited = Limited()
+    agents = {"scripted": ScriptedAgent(limited), "other": ScriptedAgent(limited)}
+    async with served(tmp_path, agents, on_limit="park") as web:
+        session_id = await web.new_session()
+        await web.prompt(session_id)
+        found = await web.until(session_id, "parked")
+        assert found["parked"]["kind"] == "plan"
+        assert found["parked"]["resumesAt"] > found["parked"].get("endsAt", 0) - 1
+        path = f"/api/sessions/{session_id}/parked"
+        assert await web.refused("POST", path, {"action": "hand_over"}) == (400, "invalid")
+        body = {"action": action} | ({"agent": "other"} if action == "hand_over" else {})
+        reply = await web.call("POST", path, body)
+        after = await web.until(reply.get("session", session_id), "idle")
+        assert ("session" in reply, "turn" in reply) == (
+            action == "hand_over",
+            action == "continue",
+        )
+        assert limited.prompts == (["go"] if action == "drop" else ["go", "go"])
+        assert after["parked"] is None
+        assert (await web.detail(session_id))["parked"] is None
+        assert (await web.refused("POST", path, {"action": "drop"}))[0] == 409

@@ -36,6 +36,12 @@ TOP_KEYS: Keys = {
         "list",
         "[how much](../how-to/limits.md) a turn or a session may use before it is stopped",
     ),
+    "on_limit": (
+        '`"park"`, `"ask"` or `"fail"`',
+        "what becomes of a prompt when the agent reports a limit of its model provider: it "
+        "[waits](../how-to/limits.md#when-the-provider-takes-no-more), you are asked, or the turn "
+        "fails (the default); an agent may have its own",
+    ),
     "$schema": ("string", "ignored; for editors"),
 }
 
@@ -68,6 +74,10 @@ AGENT_KEYS: Keys = {
     "process": (
         '`"shared"` or `"per-session"`',
         'whether its sessions share one process; default `"shared"`',
+    ),
+    "on_limit": (
+        '`"park"`, `"ask"` or `"fail"`',
+        "what becomes of its prompts at a limit of its model provider",
     ),
     "protocol": ("`1` or `2`", "the newest version of ACP to speak; default `1`"),
     "offer": (

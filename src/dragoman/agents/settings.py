@@ -44,7 +44,7 @@ from dragoman.host.fence.fence_terms import (
 from dragoman.host.rules.policy_file import read_strict_json
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.workspace.regular_file import read_regular
-from dragoman.session.facts import EVERYTHING, MOST_SYSTEM_PROMPT, Offer, SystemPrompt
+from dragoman.session.facts import EVERYTHING, MOST_SYSTEM_PROMPT, Offer, OnLimit, SystemPrompt
 from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_header_value
@@ -109,6 +109,7 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
     """Its model providers, by their ids; None for one that is switched off."""
     fence: FenceTerms | None = None
     """Its own, if the settings have one for it."""
+    on_limit: OnLimit | None = None
 
     @property
     def target(self) -> AgentCommand | RemoteAgent:
@@ -159,6 +160,8 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     """Of agents without one of their own."""
     snapshots: SnapshotLimits = SnapshotLimits()
     limits: tuple[SpendingLimit, ...] = ()
+    on_limit: OnLimit = "fail"
+    """What becomes of a prompt at a limit of an agent's provider, if the agent has none itself."""
 
     def fence_of(self, agent: AgentSettings) -> FenceTerms:
         return self.fence if agent.fence is None else agent.fence
@@ -211,12 +214,18 @@ class _Reader:
             enter=self._enter(top.get("enter", "queue")),
             fence=self._fence(top.get("fence", "off"), "fence"),
             snapshots=self._snapshots(top.get("snapshots", {})),
+            on_limit=self._on_limit(top.get("on_limit", "fail"), "on_limit"),
             limits=tuple(
                 limit
                 for index, value in enumerate(self._list(top.get("limits", []), "limits"))
                 for limit in self._limits(value, f"limits[{index}]", servers)
             ),
         )
+
+    def _on_limit(self, value: Any, place: str) -> OnLimit:
+        if value not in ("park", "ask", "fail"):
+            self._fail(place, f'"park", "ask" or "fail", not {value!r}')
+        return value
 
     def _limits(self, value: Any, place: str, servers: Collection[str]) -> list[SpendingLimit]:
         entry = self._object(value, place, LIMIT_KEYS)
@@ -345,6 +354,9 @@ class _Reader:
             if "system_prompt" in entry
             else UNSET,
             fence=self._fence(entry["fence"], f"{place}.fence") if "fence" in entry else None,
+            on_limit=self._on_limit(entry["on_limit"], f"{place}.on_limit")
+            if "on_limit" in entry
+            else None,
             providers=self._providers(entry.get("providers", {}), f"{place}.providers"),
             proxies=tuple(
                 self._proxy(value, f"{place}.proxies[{index}]")

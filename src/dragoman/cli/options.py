@@ -236,6 +236,12 @@ def add_limit_options(parser: argparse.ArgumentParser) -> None:
         ("turns", "N", count, "number of turns of the whole session"),
     ):
         limits.add_argument(f"--max-{flag}", metavar=metavar, type=kind, help=f"maximum {text}")
+    limits.add_argument(
+        "--on-limit",
+        choices=("park", "ask", "fail"),
+        help="when the agent reports a limit of its model provider: wait and send the prompt again "
+        "(park), leave that to you (ask), or fail (default: the settings, else fail)",
+    )
 
 
 def add_store_option(parser: argparse.ArgumentParser, what: str) -> None:

@@ -58,6 +58,7 @@ from dragoman.host.terminals.provider import TerminalsProvider
 from dragoman.host.workspace.files import FilesProvider
 from dragoman.rpc import Pace, Tap
 from dragoman.session.bounds import ID, LIMITS, weigh_struct
+from dragoman.session.facts import OnLimit
 from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, agent_name, is_remote, side_of
@@ -166,6 +167,7 @@ class Client:
         fence: Fence | None = None,
         model_providers: Mapping[str, ModelProvider | None] | None = None,
         limits: Sequence[SpendingLimit] = (),
+        on_limit: OnLimit = "fail",
     ) -> Client:
         """A client for `agent`: a known agent by name, an address, a command, or a transport.
 
@@ -177,7 +179,8 @@ class Client:
         `listen` every event. `protocol` is the newest version of ACP to speak, 1 or 2. `proxies`
         are between us and the agent, the nearest to us first. `fence` is built around the agent and
         the terminals that we serve. `model_providers` are set each time the agent starts. `limits`
-        hold for each session.
+        hold for each session; `on_limit` says what becomes of a prompt when the agent reports a
+        limit of its model provider.
 
         Raises UnknownAgent for an unknown name, ValueError for a proxy at an address other than a
         WebSocket's, and TypeError for anything else that is not an agent, or for a provider that
@@ -189,7 +192,7 @@ class Client:
             _called(_found(agent), known_as),
             name=known_as,
             capabilities=capabilities or HostCapabilities(),
-            terms=Terms(policy or Policy(), providers, quirks, listen, limits),
+            terms=Terms(policy or Policy(), providers, quirks, listen, limits, on_limit),
             timeouts=timeouts or Timeouts(),
             tap=tap,
             protocol=protocol,

@@ -52,6 +52,7 @@ from dragoman.hub.opener import (
     with_more,
     workspace_of,
 )
+from dragoman.hub.parked_sessions import ParkedSessions
 from dragoman.hub.running.agent_pool import AgentPool, Launcher, Orphans
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.running.running_sessions import RunningSessions
@@ -78,8 +79,7 @@ class Hub:
     With `attended`, someone always answers questions; else only the person a client's provider
     asks. In `notes`, a folder, stands what runs here, for the next hub if this one is killed.
     `home` is the id of this machine in a store that others have too, `label` what people call it.
-    What a terminal prints beyond `output_limits` is not recorded. What agents say of their sign-in
-    is noted in `sign_ins`.
+    Terminal output beyond `output_limits` is not recorded. `sign_ins` notes who is signed in.
     """
 
     def __init__(
@@ -128,6 +128,7 @@ class Hub:
         self.elsewhere = Elsewhere(self)
         self.past = Past(store)
         self.folders = Folders(self, self._opener, snapshots)
+        self.parked = ParkedSessions(self, self._opener)
         self._states = StoredStates(store)
         self._home = home
         self._hosting = Hosting(self, self._opener)
@@ -348,6 +349,8 @@ class Hub:
         if (at.owner is None or is_gone(at.owner)) and not may_run:
             if isinstance(command, c.NEED_A_LIVE_ONE):
                 return c.nothing_runs(session_id, command)
+            if isinstance(command, c.DropParked) and is_ours:
+                return await self.parked.drop(session_id, command.handed_to)
             if isinstance(command, c.Close):
                 await self.store.change_session(session_id, SessionChange(status="closed"))
                 return {}
@@ -369,25 +372,26 @@ class Hub:
         match command:
             case c.Close():
                 await self._close(live)
-                return {}
             case c.Kill(force):
                 return await self._kill(live, force=force)
             case c.AskKey():
                 return {"key": self._key.public}
+            case c.HandOver(agent):
+                return {"session": (await self.parked.hand_over(live.id, agent)).id}
             case c.Sealed():
                 return await self._do(live, self._opened(live, command), patiently=patiently)
             case c.Leave():
                 if not live.idle:
                     raise CommandRefused(live.id, "session_owned", "it is active")
                 await self.detach(live)
-                return {}
             case c.Open(host) if host == self.owner.id:
-                return {}
+                pass
             case c.Open() | c.Delete():
                 sentence = f"session {live.id} is now running on {self.owner.label}"
                 raise CommandRefused(live.id, "conflict", sentence)
             case _:
                 return await live.execute(command, patiently=patiently)
+        return {}
 
     def _opened(self, live: RunningSession, command: c.Sealed) -> c.Command:
         try:
@@ -461,8 +465,7 @@ class Hub:
             await self.store.change_session(session_id, SessionChange(title=title, renamed=True))
 
     async def archive(self, session_id: str, *, archived: bool) -> None:
-        """Put it out of sight, or back. Raises UnknownSession."""
-        # One that is put back is used: it is not pruned at once for its age.
+        """Put it out of sight, or back: then it is used, and not pruned. Raises UnknownSession."""
         used = UNSET if archived else self.store.now()
         change = SessionChange(archived=archived, updated_at=used)
         record = await self.store.change_session(session_id, change)
@@ -514,7 +517,6 @@ class Hub:
         self.news.tell(record.id)
 
     async def _was_opened(self, record: SessionRecord) -> bool:
-        """An agent does not forget what only a file says that it knows."""
         if record.imported is None:
             return True
         after = record.imported.events
@@ -591,7 +593,6 @@ class Hub:
             logger.warning("running processes could not be recorded: %s", error)
 
     def _told(self, session_id: str) -> None:
-        """A session runs here now, or no longer can."""
         self.news.tell(session_id)
         self._inbox.look()
 

@@ -39,7 +39,8 @@ from dragoman.hub.running.restores import Restores, read_history
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.stored.spent import count_stored
 from dragoman.hub.stored.stored_sessions import state_to_go_on, status_of
-from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
+from dragoman.session.events import ParkingChanged
+from dragoman.session.facts import EVERYTHING, Offer, Parking, SystemPrompt
 from dragoman.session.limits.output_quota import OutputLimits, OutputQuota
 from dragoman.session.reduce import reduce
 from dragoman.session.state import ENDED, FORKED, SessionState, loose_ends
@@ -328,6 +329,17 @@ class Opener:
             await self._say(c.Refusal("owner_gone", ENDED), await self._store.take([lease]))
             if _is_nothing_yet(record, state):
                 await self._store.delete_session(session_id, lease)
+
+    async def change_parked(
+        self, session_id: str, change: Callable[[Parking], ParkingChanged]
+    ) -> None:
+        """What is parked in a session that nobody runs, without starting its agent. Raises as
+        `recover` does, and KeyError if nothing is parked."""
+        async with self.holding(session_id) as lease:
+            _, state = await self.recovered(lease)
+            if (parked := state.parked) is None:
+                raise KeyError("the parked prompt")
+            await self._append(lease, state, [change(parked)])
 
     async def refuse(self, session_id: str, refusal: c.Refusal) -> None:
         """Say no to all that a session that nobody runs is asked for. Raises as `recover` does."""

@@ -18,13 +18,17 @@ from dragoman.session.facts import (
     Command,
     ConfigOption,
     ContextUsage,
+    Continuity,
     Cost,
     Decision,
     ElicitationQuestion,
     FileSummary,
     Kind,
+    LimitKind,
     Mode,
     Moment,
+    Parking,
+    ParkingOutcome,
     PermissionQuestion,
     PlanStep,
     ProgramEnd,
@@ -39,9 +43,6 @@ from dragoman.session.facts import (
     TokenUsage,
     TurnTerms,
 )
-
-Continuity: TypeAlias = Literal["new", "continued", "replayed", "reset"]
-"""How a session relates to the one that was asked for."""
 
 
 class Recorded(
@@ -76,8 +77,7 @@ class SessionOpened(Recorded, tag="session_opened"):
     additional_directories: list[str] = []
     agent: str = ""
     fence: str | None = None
-    """How the kernel holds what the agent may reach: `namespaces` or `landlock`; None if it does
-    not."""
+    """How the kernel holds it: `namespaces`, `landlock`, or not at all."""
     network: list[str] | None = None
     """The hosts that the agent may reach, none if the list is empty; None for all."""
 
@@ -107,8 +107,8 @@ class TurnCancelling(Recorded, tag="turn_cancelling"):
 
 
 class TurnEnded(Recorded, tag="turn_ended"):
-    """The end of a turn, exactly once: the agent's stop reason, or the error that cut it short.
-    `interrupted` says that it was cut short by the end of its process, or by a fork."""
+    """The end of a turn, exactly once: the agent's stop reason, or the error that cut it short;
+    `interrupted`, by the end of its process or by a fork."""
 
     turn_id: str
     stop_reason: str | None = None
@@ -252,6 +252,26 @@ class LimitReached(Notice, kw_only=True, tag="limit_reached"):
     limit: ReachedLimit
 
 
+class TurnLimited(Notice, kw_only=True, tag="turn_limited"):
+    """The agent reports that its model provider takes no more, and until when, if it says so. What
+    is `parked` is the prompt that waits to be sent again."""
+
+    turn_id: str
+    kind: LimitKind
+    ends_at: float | None = None
+    parked: Parking | None = None
+
+
+class ParkingChanged(Notice, kw_only=True, tag="parking_changed"):
+    """A parked prompt waits, is sent now, was dropped, or has gone to or come from a session."""
+
+    parking_id: str
+    outcome: ParkingOutcome
+    resumes_at: float | None = None
+    turn_id: str | None = None
+    session_id: str | None = None
+
+
 class CompactionUpdated(FromAgent, tag="compaction"):
     """The agent compacts its context. Fields left UNSET did not change, None clears."""
 
@@ -293,8 +313,7 @@ class SubagentUpdated(FromAgent, tag="subagent"):
 class SubagentEvent(FromAgent, tag="subagent_event"):
     """What a subagent reports: an event of its own thread, `state.subagents[session_id].thread`.
 
-    Its questions, and what Dragoman does for it, are events of the session, with the subagent's id
-    in `subagent`.
+    Its questions, and what we do for it, are events of the session, with its id in `subagent`.
     """
 
     session_id: str
@@ -354,7 +373,7 @@ class PermissionRequested(
     If a rule or a cancellation decides, there is only an `AccessDecided`, and nothing to answer.
     """
 
-    # Those of `Recorded`: a struct can have the fields of one base only.
+    # Those of `Recorded`: fields come from one base only.
     seq: int = 0
     at: float = 0.0
     replay: bool = False
@@ -514,8 +533,7 @@ class ProgramsRan(Recorded, tag="programs_ran"):
 class PromptQueued(Recorded, tag="prompt_queued"):
     """A prompt was queued, or changed while queued; its `terms` do not change.
 
-    A `steer` is for the running turn, and comes before other prompts.
-    """
+    A `steer` is for the running turn, and comes first."""
 
     queue_id: str
     content: list[Content]
@@ -554,47 +572,27 @@ class Steered(Recorded, tag="steered"):
         return "".join(part.text for part in self.content)
 
 
+_Turns: TypeAlias = SessionOpened | SessionClosed | TurnStarted | TurnCancelling | TurnEnded
+_Told: TypeAlias = UserMessage | AgentMessage | AgentThought | ToolCallUpdated | PlanUpdated
+_Facts: TypeAlias = PlanRemoved | CommandsChanged | ModeChanged | ConfigChanged | InfoChanged
+_Reports: TypeAlias = UsageChanged | Notice | LimitReached | TurnLimited | ParkingChanged
+_Compactions: TypeAlias = CompactionUpdated | CompactionSummary | SubagentUpdated | SubagentEvent
+_Others: TypeAlias = PeerMessageUpdated | PeerMessageChunk | ActivityChanged | UnknownUpdate
+_Permissions: TypeAlias = PermissionRequested | PermissionSettled | AccessDecided
+_Forms: TypeAlias = ElicitationRequested | ElicitationSettled
+_Terminals: TypeAlias = TerminalStarted | TerminalOutput | TerminalExited | TerminalReleased
+_Files: TypeAlias = FileWritten | FileReverted | WorkspaceSnapshot | ProgramsRan
+_Queue: TypeAlias = PromptQueued | PromptUnqueued | Steered
 Event: TypeAlias = (
-    SessionOpened
-    | SessionClosed
-    | TurnStarted
-    | TurnCancelling
-    | TurnEnded
-    | UserMessage
-    | AgentMessage
-    | AgentThought
-    | ToolCallUpdated
-    | PlanUpdated
-    | PlanRemoved
-    | CommandsChanged
-    | ModeChanged
-    | ConfigChanged
-    | InfoChanged
-    | UsageChanged
-    | Notice
-    | LimitReached
-    | CompactionUpdated
-    | CompactionSummary
-    | SubagentUpdated
-    | SubagentEvent
-    | PeerMessageUpdated
-    | PeerMessageChunk
-    | ActivityChanged
-    | UnknownUpdate
-    | PermissionRequested
-    | PermissionSettled
-    | AccessDecided
-    | ElicitationRequested
-    | ElicitationSettled
-    | TerminalStarted
-    | TerminalOutput
-    | TerminalExited
-    | TerminalReleased
-    | FileWritten
-    | FileReverted
-    | WorkspaceSnapshot
-    | ProgramsRan
-    | PromptQueued
-    | PromptUnqueued
-    | Steered
+    _Turns
+    | _Told
+    | _Facts
+    | _Reports
+    | _Compactions
+    | _Others
+    | _Permissions
+    | _Forms
+    | _Terminals
+    | _Files
+    | _Queue
 )

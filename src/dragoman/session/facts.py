@@ -11,6 +11,9 @@ import msgspec
 
 from dragoman.session.content import Content, Meta, ToolContent
 
+Continuity: TypeAlias = Literal["new", "continued", "replayed", "reset"]
+"""How a session relates to the one that was asked for."""
+
 _MOST_MONEY = 1e12
 _CURRENCY = 16
 """Characters of what money is called."""
@@ -332,6 +335,32 @@ class TurnTerms(Fact):
     rules: list[dict[str, Any]] = msgspec.field(default_factory=list[dict[str, Any]])
     on_ask: Literal["reject", "wait"] | None = None
     home: str | None = None
+
+
+OnLimit: TypeAlias = Literal["park", "ask", "fail"]
+"""What becomes of a prompt whose turn ends because the agent's provider takes no more: it waits and
+is sent again, it waits until a person says what to do, or the turn fails."""
+LimitKind: TypeAlias = Literal["rate", "overloaded", "plan"]
+"""Too many requests for now, a provider without capacity, or a plan that is used up."""
+ParkingOutcome: TypeAlias = Literal["waiting", "continued", "dropped", "handed_over", "taken_over"]
+
+
+class Parking(Fact):
+    """A prompt that waits until the agent's provider takes it again; its id is that of the turn
+    that was cut short. Without `resumes_at` it waits for a person.
+
+    `repeats`: nothing of it was done, so that it is sent again as it is; otherwise the agent is
+    asked to continue. `attempt` counts how often it was parked; `ends_at` is what the agent says.
+    """
+
+    id: str
+    content: list[Content]
+    kind: LimitKind
+    resumes_at: float | None = None
+    ends_at: float | None = None
+    attempt: int = 1
+    repeats: bool = True
+    terms: TurnTerms | None = None
 
 
 class ProgramRun(Fact):

@@ -370,6 +370,20 @@ def _notice(state: SessionState, event: e.Notice, limits: Limits) -> None:
     put(state, entry, "description", event.description, limits)
 
 
+def _turn_limited(state: SessionState, event: e.TurnLimited, limits: Limits) -> None:
+    _notice(state, event, limits)
+    state.parked = event.parked
+
+
+def _parking_changed(state: SessionState, event: e.ParkingChanged, limits: Limits) -> None:
+    _notice(state, event, limits)
+    parked = state.parked
+    if parked is not None and parked.id == event.parking_id:
+        waits = event.outcome == "waiting"
+        parked = msgspec.structs.replace(parked, resumes_at=event.resumes_at) if waits else None
+        state.parked = parked
+
+
 def _compaction(state: SessionState, event: e.CompactionUpdated, limits: Limits) -> None:
     entry = _named(state, event, "compaction", event.compaction_id, CompactionEntry, limits)
     entry.status = event.status[:WORD]
@@ -549,6 +563,8 @@ _STEPS: dict[type[Any], Callable[[SessionState, Any, Limits], None]] = {
     e.UsageChanged: _usage,
     e.Notice: _notice,
     e.LimitReached: _notice,
+    e.TurnLimited: _turn_limited,
+    e.ParkingChanged: _parking_changed,
     e.CompactionUpdated: _compaction,
     e.CompactionSummary: _compaction_summary,
     e.SubagentUpdated: subagents.subagent_updated,

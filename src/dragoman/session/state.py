@@ -13,16 +13,18 @@ import msgspec
 from dragoman.session import events as e
 from dragoman.session.bounds import ID, LIMITS
 from dragoman.session.content import Content, Diff, Location, Meta, Text, ToolContent
-from dragoman.session.events import Continuity, TurnEnded
+from dragoman.session.events import TurnEnded
 from dragoman.session.facts import (
     BackgroundWork,
     Command,
     ConfigOption,
     ContextUsage,
+    Continuity,
     Decision,
     ElicitationQuestion,
     Mode,
     Modes,
+    Parking,
     PermissionQuestion,
     PlanStep,
     ProgramRun,
@@ -422,6 +424,8 @@ class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
     pending: dict[str, Pending] = {}
     subagents: dict[str, Subagent] = {}
     queue: list[QueuedPrompt] = []
+    parked: Parking | None = None
+    """The prompt that waits for the end of a limit, before those of the queue."""
     activity: str = "idle"
     """What the agent does between turns."""
     background: list[BackgroundWork] = []
@@ -547,6 +551,9 @@ def loose_ends(state: SessionState, reason: str = ENDED) -> list[e.Event]:
     events += [e.TerminalExited(terminal_id) for terminal_id in running]
     if reason in (FORKED, IMPORTED):
         events += [e.PromptUnqueued(queued.id, dropped=True) for queued in state.queue]
+        if state.parked is not None:
+            dropped = e.ParkingChanged(reason, parking_id=state.parked.id, outcome="dropped")
+            events.append(dropped)
     else:
         events += [
             e.Steered(queued.id, "unsure", content=queued.content, reason=reason)

@@ -16,7 +16,7 @@ from dragoman.session.events import Event
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
 from dragoman.session.state import SessionState
 
-Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted", "closed"]
+Status: TypeAlias = Literal["idle", "running", "waiting", "parked", "interrupted", "closed"]
 """What a session does now: `waiting` is for a person, `interrupted` was cut by a crash."""
 
 
@@ -343,5 +343,7 @@ def status_at_rest(recorded: Status, state: SessionState) -> Status:
     no end is one that was interrupted."""
     if recorded == "closed":
         return "closed"
+    if state.parked is not None and state.turn is None:
+        return "waiting" if state.parked.resumes_at is None else "parked"
     is_cut = state.turn is not None or (state.turns and state.turns[-1].interrupted)
     return "interrupted" if is_cut else "idle"

@@ -91,6 +91,18 @@ def tool(call: ToolCall) -> Data:
     return Data("data-acp-tool", data, id=call.id)
 
 
+def _parked(event: e.Notice) -> Json | None:
+    """Of a limit that the agent reports: the prompt that waits, and what became of it."""
+    match event:
+        case e.TurnLimited(parked=parked) if parked is not None:
+            return msgspec.to_builtins(parked)
+        case e.ParkingChanged():
+            at, to = event.resumes_at, event.session_id
+            return given(id=event.parking_id, outcome=event.outcome, resumesAt=at, sessionId=to)
+        case _:
+            return None
+
+
 def notice(event: e.Notice) -> Data:
     data = given(
         title=event.title,
@@ -98,6 +110,7 @@ def notice(event: e.Notice) -> Data:
         description=event.description,
         source=event.source,
         limit=msgspec.to_builtins(event.limit) if isinstance(event, e.LimitReached) else None,
+        parked=_parked(event),
     )
     return Data("data-acp-notice", data)
 

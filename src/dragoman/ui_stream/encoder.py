@@ -181,6 +181,8 @@ class Encoder:
             e.UsageChanged: self._usage,
             e.Notice: self._notice,
             e.LimitReached: self._notice,
+            e.TurnLimited: self._notice,
+            e.ParkingChanged: self._notice,
             e.CompactionUpdated: self._compaction,
             e.CompactionSummary: self._compaction,
             e.SubagentUpdated: self._subagent,

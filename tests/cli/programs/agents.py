@@ -401,3 +401,18 @@ async def ask_late(turn: AgentTurn) -> None:
 
 
 late_asking = ScriptedAgent(ask_late)
+
+
+def _limited_once() -> ScriptedAgent:
+    prompts: list[str] = []
+
+    async def script(turn: AgentTurn) -> None:
+        prompts.append(turn.text)
+        if len(prompts) == 1:
+            raise RemoteError("Rate limit exceeded: retry after 0.2s")
+        turn.say("done")
+
+    return ScriptedAgent(script)
+
+
+limited_once = _limited_once()

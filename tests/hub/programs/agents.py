@@ -6,6 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
+from dragoman.errors import RemoteError
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.demo.demo_agent import StoredSessions
@@ -106,3 +107,23 @@ def shared() -> ScriptedAgent:
     """The same, but cannot close."""
     capabilities = v1.AgentCapabilities(load_session=True)
     return ScriptedAgent(_serves_many, sessions=_sessions(), capabilities=capabilities)
+
+
+def _noted(prompt: str) -> int:
+    """How many prompts there were."""
+    path = Path(os.environ["PROMPTS"])
+    with path.open("a") as file:
+        file.write(f"{prompt}\n")
+    return len(path.read_text().splitlines())
+
+
+async def _limited(turn: AgentTurn) -> None:
+    """Notes each prompt it gets before anything else; its provider takes none but the second."""
+    if _noted(turn.text) == 1:
+        raise RemoteError("Rate limit exceeded: retry after 0.4s")
+    turn.say("done")
+
+
+def limited() -> ScriptedAgent:
+    """Reports a limit once, and knows its sessions after a restart."""
+    return ScriptedAgent(_limited, sessions=_sessions())

@@ -437,3 +437,16 @@ async def _edits(turn: AgentTurn) -> None:
 def edits() -> ScriptedAgent:
     """Writes into the folder by itself."""
     return ScriptedAgent(_edits)
+
+
+def limited() -> ScriptedAgent:
+    """Reports a used-up plan for its first prompt."""
+    prompts: list[str] = []
+
+    async def script(turn: AgentTurn) -> None:
+        prompts.append(turn.text)
+        if len(prompts) == 1:
+            raise RemoteError("You've hit your usage limit, try again in 2 hours")
+        turn.say(f"did it: {turn.text}")
+
+    return ScriptedAgent(script)

@@ -103,6 +103,8 @@ export const sessions = {
     call<Json>('POST', `${at(id)}/elicitations/${encodeURIComponent(request)}`, content ? { action, content } : { action }),
   editQueued: (id: string, queueId: string, prompt: Prompt) => call<Json>('POST', `${at(id)}/queue`, { id: queueId, ...prompt }),
   dropQueued: (id: string, queueId: string) => call<Json>('DELETE', `${at(id)}/queue${query({ id: queueId })}`),
+  settleParked: (id: string, action: 'continue' | 'wait' | 'drop' | 'hand_over', agent?: string) =>
+    call<{ turn?: string; session?: string }>('POST', `${at(id)}/parked`, agent === undefined ? { action } : { action, agent }),
   changes: (id: string, turnId?: string) =>
     call<FileChanges>('GET', `${at(id)}/changes${query({ turnId })}`),
   /** Fails with `conflict`, and does nothing, where someone changed the same since: `choices` say what to do. */

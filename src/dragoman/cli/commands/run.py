@@ -30,6 +30,7 @@ from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import Job, for_session
 from dragoman.client.client import Client
 from dragoman.client.sessions.config_options import option_of
+from dragoman.client.sessions.parking import clock
 from dragoman.client.sessions.prompts import find_mentions
 from dragoman.client.sessions.session import Session
 from dragoman.client.sessions.turn import Turn
@@ -256,6 +257,13 @@ class Run:
             turn = await self._sent(live, queued_as)
             interrupts.turn_of(turn)
             code = await self._turn(client, turn, follower, by_us=lambda: interrupts.pressed)
+            while turn.parked is not None:
+                interrupts.turn_of(None)
+                if (following := await self._parked(live, turn)) is None:
+                    return Exit.LIMIT
+                turn = following
+                interrupts.turn_of(turn)
+                code = await self._turn(client, turn, follower, by_us=lambda: interrupts.pressed)
             interrupts.turn_of(None)
             await self._serve_others(hub, live, follower)
             return code
@@ -263,6 +271,23 @@ class Run:
             interrupts.turn_of(None)
             self._console.view.close()
             self._tell_end()
+
+    async def _parked(self, live: RunningSession, turn: Turn) -> Turn | None:
+        """The turn that sends a parked prompt again, once its time has come; None if it was dropped
+        or handed over, or if a person has to say what to do."""
+        parked = turn.parked
+        if parked is not None and parked.resumes_at is None:
+            self._console.tell(
+                f"session {live.id} waits for you: `dragoman sessions continue`, `drop` or "
+                "`hand-over`"
+            )
+            return None
+        if parked is not None and parked.resumes_at is not None:
+            self._status.doing(f"parked until {clock(parked.resumes_at)}; Ctrl-C leaves it parked")
+        following = await live.session.parking.continued(turn)
+        if following is None:
+            self._console.tell("the parked prompt is no longer this session's")
+        return following
 
     async def _serve_others(self, hub: Hub, live: RunningSession, follower: Follower) -> None:
         """What other windows have queued into the session is done before it is given up."""

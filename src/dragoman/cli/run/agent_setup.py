@@ -26,7 +26,7 @@ from dragoman.errors import Unsupported
 from dragoman.host.fence.fence_terms import FenceTerms, NetworkTerms, changed_terms
 from dragoman.host.rules.policy import Policy, flag_rules
 from dragoman.hub.running.settings_launcher import fence_of
-from dragoman.session.facts import MOST_SYSTEM_PROMPT, Offer, SystemPrompt
+from dragoman.session.facts import MOST_SYSTEM_PROMPT, Offer, OnLimit, SystemPrompt
 from dragoman.session.limits.spending_limits import MEASURES, SpendingLimit
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_remote
@@ -292,6 +292,7 @@ def client_for(
         model_providers=job.agent.providers,
         fence=fence_of(job.fence, [job.cwd, *job.more_folders], job.agent, job.command),
         limits=job.limits,
+        on_limit=on_limit_of(job),
     )
 
 
@@ -328,6 +329,11 @@ def limits_of(options: argparse.Namespace, choice: ChosenAgent) -> tuple[Spendin
                 "--max-tool-calls, which Dragoman counts itself"
             )
     return (*given, *choice.settings.limits)
+
+
+def on_limit_of(job: Job) -> OnLimit:
+    """What was typed, else what the settings say."""
+    return job.options.on_limit or job.agent.on_limit or job.on_limit
 
 
 def typed_limits(options: argparse.Namespace) -> list[SpendingLimit]:

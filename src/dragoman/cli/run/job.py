@@ -26,7 +26,7 @@ from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.hub.opener import workspace_of
 from dragoman.hub.running.settings_launcher import run_in
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
-from dragoman.session.facts import SystemPrompt
+from dragoman.session.facts import OnLimit, SystemPrompt
 from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.store.records import SessionRecord
 from dragoman.transport.stdio import AgentCommand
@@ -59,6 +59,8 @@ class Job(msgspec.Struct, kw_only=True):
     fence: FenceTerms = NO_FENCE
     snapshots: SnapshotLimits = SnapshotLimits()
     limits: tuple[SpendingLimit, ...] = ()
+    on_limit: OnLimit = "fail"
+    """That of the settings for all agents."""
     mentions: bool = True
     """Whether `@NAME` in the prompt means a file: not in code that is quoted there."""
 
@@ -124,6 +126,7 @@ def prepare(
         fence=agent_setup.fence_terms(options, choice),
         snapshots=choice.settings.snapshots,
         limits=agent_setup.limits_of(options, choice),
+        on_limit=choice.settings.on_limit,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
@@ -17,6 +16,7 @@ from dragoman.client.config import traced
 from dragoman.client.dialects.dialect import Dialect, Finished, Meta, Place
 from dragoman.client.sessions import session_controls
 from dragoman.client.sessions.folder_tracker import FolderWork
+from dragoman.client.sessions.parking import ParkedPrompt
 from dragoman.client.sessions.prompts import PromptInput, prepare
 from dragoman.client.sessions.session_log import SessionLog
 from dragoman.client.sessions.steering import Steer, Steering
@@ -25,7 +25,6 @@ from dragoman.errors import (
     CancelIgnored,
     ConnectionClosed,
     DragomanError,
-    NoProgress,
     RemoteError,
     SessionBusy,
     SessionGone,
@@ -71,6 +70,7 @@ class Session(FolderWork):
         self._turn: Turn | None = None
         self._prompting: tuple[Turn, asyncio.Task[None]] | None = None
         self._queue = deque(self._turn_for(p.id, p.content, p.terms) for p in log.state.queue)
+        self.parking = ParkedPrompt(self, client.openings.terms.on_limit)
         self.steering = Steering(self, self._queue)
         self.steering.restore(log.state.queue)
         log.is_repeated = self.steering.hears
@@ -166,10 +166,10 @@ class Session(FolderWork):
         """
         self._require_open()
         content, warnings = self._prepared(prompt)
-        waits = self.busy or bool(self._queue)
+        waits = self.busy or bool(self._queue) or self.state.parked is not None
         if waits and when_busy == "raise":
             raise SessionBusy(self.id)
-        turn = self._turn_for(_new_turn_id(), content, terms)
+        turn = self.turn_for(content, terms)
         turn.meta, turn.warnings = traced(meta), warnings
         turn.timeout = timeout if timeout is not None else turn.timeout
         if waits:
@@ -177,7 +177,7 @@ class Session(FolderWork):
             self.log.record(e.PromptQueued(turn.id, content, terms))
             self.go_on()
         else:
-            self._begin(turn)
+            self.begin(turn)
         return turn
 
     async def steer(self, prompt: PromptInput) -> Steer:
@@ -191,24 +191,31 @@ class Session(FolderWork):
         """
         self._require_open()
         content, warnings = self._prepared(prompt)
-        turn = self._turn_for(_new_turn_id(), content, None)
+        turn = self.turn_for(content, None)
+        if self.state.parked is not None and not self.busy:
+            queued = self.prompt(prompt)
+            return Steer(queued.id, "queued", "queue", turn=queued)
         if self.busy or self._queue:
             for warning in warnings:
                 self.log.record(e.Notice(warning, "warning", source="client"))
             return await self.steering.add(turn)
         turn.warnings = warnings
         self.log.record(e.Steered(turn.id, "started", "prompt", turn_id=turn.id))
-        self._begin(turn)
+        self.begin(turn)
         return Steer(turn.id, "started", "prompt", turn=turn)
 
     def go_on(self) -> None:
         """Send the first of the prompts that wait, if one can be sent."""
-        if self._queue and not self.steering.holds_queue:
+        if self._queue and not self.steering.holds_queue and self.state.parked is None:
             following = self._queue[0]
             self.steering.begins(following)
             self._queue.popleft()
             self.log.record(e.PromptUnqueued(following.id))
-            self._begin(following)
+            self.begin(following)
+
+    def turn_for(self, content: list[Content], terms: TurnTerms | None) -> Turn:
+        """A new one, not begun."""
+        return self._turn_for(_new_turn_id(), content, terms)
 
     def _turn_for(self, turn_id: str, content: list[Content], terms: TurnTerms | None) -> Turn:
         return Turn(turn_id, content, terms, timeout=self._client.timeouts.progress, owner=self)
@@ -223,7 +230,9 @@ class Session(FolderWork):
         said = [each.text.strip() for each in ours if type(each) is AgentEntry and each.turn_id]
         return "\n\n".join(reversed(said))
 
-    def _begin(self, turn: Turn) -> None:
+    def begin(self, turn: Turn) -> None:
+        """Send its prompt, since no other turn runs."""
+        turn.terminals_before = len(self.state.terminals)
         self.log.prompted("".join(part.text for part in turn.content))
         self.log.touch()
         self.gate.consent.grants.clear()  # a yes between turns is not for this one
@@ -234,14 +243,19 @@ class Session(FolderWork):
             self.log.record(e.Notice(warning, "warning", source="client"))
         self._prompting = turn, self.spawn(self._run(turn))
         if turn.timeout is not None:
-            self.spawn(self._watch(turn, turn.timeout))
+            self.spawn(session_controls.watch_progress(self, self._client, turn, turn.timeout))
 
     async def _run(self, turn: Turn) -> None:
         try:
             if self.before_turn is not None:
                 await self.before_turn()
             await self.read_folders_before(turn)
+            if turn.parking is not None and not turn.cancel_requested:
+                self.parking.goes_out(turn)
+                if self.before_turn is not None:
+                    await self.before_turn()
             if turn.cancel_requested:
+                self.parking.given_up(turn)
                 self._finish(turn, Finished("cancelled"))
                 return
             turn.sent = True
@@ -264,6 +278,7 @@ class Session(FolderWork):
             self.fail(turn, self._client.explained(finished.error))
         elif not turn.done:
             self.gate.consent.turn_ended("the turn ended")
+            self.parking.answered(turn)
             ended = e.TurnEnded(turn.id, finished.stop_reason, finished.usage, meta=finished.meta)
             self._end(turn, ended, None, in_order=True)
 
@@ -272,8 +287,10 @@ class Session(FolderWork):
         if not turn.done:
             self._failed_with = error
             self.gate.consent.cancel_all("the turn was interrupted")
+            self.parking.failed(turn, error)
             ended = e.TurnEnded(turn.id, error=str(error))
-            self._end(turn, ended, error, in_order=isinstance(error, RemoteError))
+            told = error if turn.parked is None else None
+            self._end(turn, ended, told, in_order=isinstance(error, RemoteError))
 
     def _end(
         self, turn: Turn, event: e.TurnEnded, error: DragomanError | None, *, in_order: bool
@@ -292,20 +309,6 @@ class Session(FolderWork):
         if not (self._closing or self._holding or self._client.connection_error is not None):
             self.go_on()
 
-    async def _watch(self, turn: Turn, seconds: float) -> None:
-        """Give the turn up when nothing was heard for `seconds`; our own delays do not count."""
-        pauses = self._client.pauses
-        while not turn.done:
-            before, pauses = pauses, self._client.pauses
-            if self.state.pending or pauses is None or pauses != before:
-                self.log.touch()
-            waited = time.monotonic() - self.log.progress
-            if waited >= seconds:
-                self._send_cancel()
-                self.fail(turn, NoProgress(self.id, seconds))
-                return
-            await turn.settled_within(seconds - waited)
-
     async def cancel(self, *, meta: Meta = None) -> None:
         """Stop the running turn and wait for the agent to end it. Without a turn, stop what the
         agent does by itself, without waiting.
@@ -316,7 +319,7 @@ class Session(FolderWork):
         if self._turn is not None:
             await self.cancel_turn(self._turn, meta)
         elif self.state.activity != "idle":
-            self._send_cancel(meta)
+            self.send_cancel(meta)
 
     async def cancel_turn(self, turn: Turn, meta: Meta = None) -> None:
         """The same for one turn, which may still be queued; `Turn.cancel` does this."""
@@ -336,11 +339,10 @@ class Session(FolderWork):
             self.log.record(e.TurnCancelling(turn.id))
             self.gate.consent.cancel_all("the turn was cancelled")
             if turn.sent:
-                self._send_cancel(meta)
+                self.send_cancel(meta)
 
-    def _send_cancel(self, meta: Meta = None) -> None:
-        # When the connection is gone, the turn ends for that reason.
-        with suppress(DragomanError):
+    def send_cancel(self, meta: Meta = None) -> None:
+        with suppress(DragomanError):  # the connection may be gone
             self._client.dialect.cancel(self.id, meta)
 
     async def cancel_tool_call(self, tool_call_id: str) -> bool:
@@ -456,6 +458,7 @@ class Session(FolderWork):
         """Called by the client: from here on no turn begins."""
         self._closing = True
         self.steering.give_up("the session was closed")
+        self.parking.closing()
         for turn in list(self._queue):
             self.drop_queued(turn)
 
@@ -510,11 +513,12 @@ class Session(FolderWork):
         A turn that still runs ends with `error`; prompts that were not sent stay in the state.
         """
         self._closing = True
+        self.parking.stop()
         self.log.end_replay()
         if (turn := self._turn) is not None:
-            waits_again = self.holds_back
+            waits_again = self.holds_back and self.state.parked is None
             if turn.sent:
-                self._send_cancel()
+                self.send_cancel()
             turn.cancel_requested = True  # it must not be sent
             if waits_again:
                 sentence = f"{error}; its prompt was not sent, and is queued again"
@@ -537,7 +541,7 @@ class Session(FolderWork):
         for each in behind:
             self.steering.begins(each)
             self.log.record(e.PromptUnqueued(each.id))
-        self._queue.appendleft(self._turn_for(_new_turn_id(), turn.content, turn.terms))
+        self._queue.appendleft(self.turn_for(turn.content, turn.terms))
         for each in self._queue:
             self.log.record(e.PromptQueued(each.id, each.content, each.terms))
 

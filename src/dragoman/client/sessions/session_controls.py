@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dragoman.client.dialects.dialect import Dialect, Meta
 from dragoman.client.sessions.config_options import checked_option, option_of, with_own, with_value
 from dragoman.client.sessions.session_log import SessionLog
-from dragoman.errors import RemoteError, Unsupported
+from dragoman.client.sessions.turn import Turn
+from dragoman.errors import NoProgress, RemoteError, Unsupported
 from dragoman.host.gate import Gate
 from dragoman.session import events as e
 from dragoman.session.state import OVER_STATUSES, SessionState
+
+if TYPE_CHECKING:
+    from dragoman.client.client import Client
+    from dragoman.client.sessions.session import Session
 
 
 class AskedSession(Protocol):
@@ -109,3 +115,21 @@ async def _reached(cancelling: Awaitable[None], is_over: Callable[[], bool]) -> 
             raise
         return False
     return True
+
+
+# ── a turn that makes no progress ─────────────────────────────────────────────────────────────
+
+
+async def watch_progress(session: Session, client: Client, turn: Turn, seconds: float) -> None:
+    """Give the turn up when nothing was heard for `seconds`; our own delays do not count."""
+    pauses = client.pauses
+    while not turn.done:
+        before, pauses = pauses, client.pauses
+        if session.state.pending or pauses is None or pauses != before:
+            session.log.touch()
+        waited = time.monotonic() - session.log.progress
+        if waited >= seconds:
+            session.send_cancel()
+            session.fail(turn, NoProgress(session.id, seconds))
+            return
+        await turn.settled_within(seconds - waited)

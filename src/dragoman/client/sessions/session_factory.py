@@ -38,7 +38,7 @@ from dragoman.host.workspace.jail import found
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session.bounds import ID, LIMITS, fitted
-from dragoman.session.facts import SystemPrompt
+from dragoman.session.facts import OnLimit, SystemPrompt
 from dragoman.session.limits.spending import Meter
 from dragoman.session.limits.spending_limits import SpendingLimit, limits_for
 
@@ -63,6 +63,7 @@ class Terms(msgspec.Struct):
     quirks: Quirks | None = None
     listen: Listener | None = None
     limits: Sequence[SpendingLimit] = ()
+    on_limit: OnLimit = "fail"
 
 
 class Openings(msgspec.Struct, eq=False):

@@ -15,7 +15,7 @@ from dragoman.session.events import (
     PermissionRequested,
     TurnEnded,
 )
-from dragoman.session.facts import TokenUsage, TurnTerms
+from dragoman.session.facts import Parking, TokenUsage, TurnTerms
 from dragoman.stream import Stream
 
 if TYPE_CHECKING:
@@ -81,6 +81,11 @@ class Turn:
         self.sent = False
         self.limit: LimitReached | None = None
         """The limit that was reached last in this turn, if one was."""
+        self.parking: Parking | None = None
+        """The parked prompt that this turn sends again."""
+        self.parked: Parking | None = None
+        """Set at its end if the agent reported a limit, and the prompt waits for its end."""
+        self.terminals_before = 0
         self.unread = False
         """Nobody reads the events: the turn is awaited, not iterated."""
         self.steer: PendingSteer | None = None

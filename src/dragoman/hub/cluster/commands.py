@@ -115,6 +115,25 @@ class DropQueued(_Command, frozen=True, tag="drop_queued"):
     queue_id: str
 
 
+class ContinueParked(_Command, frozen=True, tag="continue_parked"):
+    """Send the parked prompt now, or have it wait for the end of the limit. The reply has its
+    `turn`, if it is sent."""
+
+    now: bool = True
+
+
+class DropParked(_Command, frozen=True, tag="drop_parked"):
+    """Drop the parked prompt, or leave it to the session that it was handed to."""
+
+    handed_to: str | None = None
+
+
+class HandOver(_Command, frozen=True, tag="hand_over"):
+    """Give the parked prompt to another agent. The reply has the new `session`."""
+
+    agent: str
+
+
 class Revert(_Command, frozen=True, tag="revert"):
     """Undo what happened: in one turn or in all, to some files or to all. The reply has the
     `paths`, those `kept` by choice, the `restore`, and whether it `waits` for the turn to end."""
@@ -188,6 +207,9 @@ Command: TypeAlias = (
     | SetModel
     | EditQueued
     | DropQueued
+    | ContinueParked
+    | DropParked
+    | HandOver
     | Revert
     | Restore
     | Rename

@@ -76,10 +76,12 @@ class Hosting:
             asyncio.create_task(self._keep_announcing(presence)),
             asyncio.create_task(self._keep_answering()),
         ]
+        self._hub.parked.are_taken_up = True
         return presence.name
 
     async def aclose(self) -> None:
         """Be called no more; what is being opened is left to the hub."""
+        self._hub.parked.are_taken_up = False
         for task in (*self._tasks, *self._answering.values()):
             task.cancel()
         if self._tasks:

@@ -92,6 +92,8 @@ class RunningSession:
         recording.on_much = self._too_much
         session.before_turn = self._on_record
         self.home = home
+        session.parking.prepare = self._reconnected
+        session.parking.is_read_elsewhere = True
         self.restores: Restores | None = None
         """Undoes what happened in its folders, where there are snapshots of them."""
         for turn in session.queued:
@@ -99,6 +101,7 @@ class RunningSession:
             if turn.terms is not None:
                 turn.terms, lost = kept_terms(turn.terms, home)
                 turn.warnings += lost
+        session.parking.start()
         # What was stored while it was being opened said nothing of the agent's name for it.
         recording.refresh()
 
@@ -118,7 +121,7 @@ class RunningSession:
 
     @property
     def idle(self) -> bool:
-        return not self.session.busy and not self.session.queued
+        return not (self.session.busy or self.session.queued or self.state.parked)
 
     # ── what is stored ────────────────────────────────────────────────────────────────────────
 
@@ -233,12 +236,20 @@ class RunningSession:
                 return {"cancelled": await self._stop(command)}
             case c.Revert() | c.Restore():
                 return await self._revert(command)
+            case c.ContinueParked(now):
+                return await self._continue_parked(now)
             case c.Rename(title):
                 await self._rename(title)
             case c.SetMode() | c.SetConfig() | c.SetModel():
                 await self._set(command)
             case _:
                 await self._settle(command)
+        return {}
+
+    async def _continue_parked(self, now: bool) -> c.Reply:
+        if now:
+            return {"turn": (await self.session.parking.send_now()).id}
+        self.session.parking.wait()
         return {}
 
     async def _revert(self, command: c.Revert | c.Restore) -> c.Reply:
@@ -302,6 +313,8 @@ class RunningSession:
                 turn = self._queued(queue_id)
                 self._check_queue(each for each in session.queued if each is not turn)
                 session.edit_queued(turn, content)
+            case c.DropParked(handed_to):
+                session.parking.drop(handed_to)
             case c.DropQueued(queue_id):
                 session.drop_queued(self._queued(queue_id))
             case _:

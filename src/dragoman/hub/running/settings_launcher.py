@@ -81,6 +81,7 @@ class SettingsLauncher:
             fence=fence_of(self._terms(found), [cwd], found, target),
             model_providers=found.providers | self.model_providers.get(agent, {}),
             limits=self.settings().limits,
+            on_limit=found.on_limit or self.settings().on_limit,
         )
         if tap is not None:
             self.taps[client] = tap

@@ -225,6 +225,8 @@ def status_of(state: SessionState) -> Status:
         return "running"
     if not state.open:
         return "closed"
+    if state.parked is not None:
+        return "waiting" if state.parked.resumes_at is None else "parked"
     return "interrupted" if state.turns and state.turns[-1].interrupted else "idle"
 
 

@@ -24,6 +24,8 @@ from dragoman.web.shapes.session_shapes import (
     KillBody,
     ModeBody,
     Nothing,
+    ParkedAnswer,
+    ParkedBody,
     PermissionBody,
     PromptBody,
     Queue,
@@ -136,6 +138,17 @@ async def _was_asked(server: Server, session_id: str, request_id: str, kind: str
         if wanted in event.body:
             return True
     return False
+
+
+async def settle_parked(server: Server, session_id: str, body: ParkedBody) -> ParkedAnswer:
+    if (body.agent is not None) != (body.action == "hand_over"):
+        raise RequestFailed(400, "invalid", "expected an agent with hand_over, and only there")
+    if body.agent is not None:
+        new = await server.hub.parked.hand_over(session_id, body.agent)
+        return ParkedAnswer(session=new.id)
+    command = c.DropParked() if body.action == "drop" else c.ContinueParked(body.action != "wait")
+    reply = await server.hub.send(session_id, command)
+    return ParkedAnswer(turn=reply.get("turn"), delayed=reply.get("delayed"))
 
 
 async def list_queue(server: Server, session_id: str) -> Queue:

@@ -235,6 +235,7 @@ _AS_IN_STATE = [
     "commands",
     "usage",
     "queue",
+    "parked",
     "activity",
     "background",
     "plan",

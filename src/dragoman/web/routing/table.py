@@ -184,6 +184,14 @@ _STEERING = (
         answer=session_shapes.Nothing,
     ),
     Route(
+        method="POST",
+        path=f"{_SESSION}/parked",
+        handler=session_actions.settle_parked,
+        summary="Continue, drop or hand over a prompt that waits for the end of a limit",
+        body=session_shapes.ParkedBody,
+        answer=session_shapes.ParkedAnswer,
+    ),
+    Route(
         method="GET",
         path=f"{_SESSION}/queue",
         handler=session_actions.list_queue,

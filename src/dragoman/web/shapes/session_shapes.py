@@ -22,6 +22,7 @@ from dragoman.session.facts import (
     LeftOut,
     Modes,
     Offer,
+    Parking,
     ProgramRun,
     SteerOutcome,
     SteerWay,
@@ -113,6 +114,8 @@ class Detail(Summary):
     commands: list[Command]
     usage: ContextUsage | None
     queue: list[QueuedPrompt]
+    parked: Parking | None
+    """The prompt that waits for the end of a limit that the agent reported."""
     activity: str
     """What the agent does outside of turns: `idle`, unless it works on its own."""
     background: list[BackgroundWork]
@@ -354,6 +357,22 @@ class QueueBody(PromptBody):
     """With an `id`, the new content of that queued prompt; otherwise another prompt."""
 
     id: str | None = None
+
+
+class ParkedBody(Shape, forbid_unknown_fields=True):
+    """What to do with a prompt that waits for the end of a limit: `continue` sends it now, `wait`
+    when the limit is said to end, `hand_over` gives it to another `agent`, in a new session."""
+
+    action: Literal["continue", "wait", "drop", "hand_over"]
+    agent: str | None = None
+
+
+class ParkedAnswer(Shape, omit_defaults=True):
+    """The turn that sends it, or the session that it was handed over to."""
+
+    turn: str | None = None
+    session: str | None = None
+    delayed: str | None = None
 
 
 class EventsQuery(Shape):

@@ -2,9 +2,10 @@
 
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
-  BackgroundWork, Command, ConfigOption, Cost, Decision, FileSummary, Mode, Moment, PermissionOffer,
-  PermissionOption, PlanStep, ProgramEnd, ProgramRun, ReachedLimit, RootSnapshot, SteerOutcome,
-  SteerStage, SteerWay, SubagentState, TokenUsage, TurnTerms,
+  BackgroundWork, Command, ConfigOption, Continuity, Cost, Decision, FileSummary, LimitKind, Mode,
+  Moment, Parking, ParkingOutcome, PermissionOffer, PermissionOption, PlanStep, ProgramEnd,
+  ProgramRun, ReachedLimit, RootSnapshot, SteerOutcome, SteerStage, SteerWay, SubagentState,
+  TokenUsage, TurnTerms,
 } from './facts'
 
 export interface Recorded {
@@ -140,6 +141,23 @@ export interface Notice extends Recorded {
 export interface LimitReached extends Omit<Notice, 'type'> {
   type: 'limit_reached'
   limit: ReachedLimit
+}
+
+export interface TurnLimited extends Omit<Notice, 'type'> {
+  type: 'turn_limited'
+  turnId: string
+  kind: LimitKind
+  endsAt?: number | null
+  parked?: Parking | null
+}
+
+export interface ParkingChanged extends Omit<Notice, 'type'> {
+  type: 'parking_changed'
+  parkingId: string
+  outcome: ParkingOutcome
+  resumesAt?: number | null
+  turnId?: string | null
+  sessionId?: string | null
 }
 
 export interface CompactionUpdated extends FromAgent {
@@ -360,17 +378,31 @@ export interface Steered extends Recorded {
   turnId?: string | null
 }
 
-export type Continuity = 'new' | 'continued' | 'replayed' | 'reset'
+export type _Turns = SessionOpened | SessionClosed | TurnStarted | TurnCancelling | TurnEnded
+
+export type _Told = UserMessage | AgentMessage | AgentThought | ToolCallUpdated | PlanUpdated
+
+export type _Facts = PlanRemoved | CommandsChanged | ModeChanged | ConfigChanged | InfoChanged
+
+export type _Reports = UsageChanged | Notice | LimitReached | TurnLimited | ParkingChanged
+
+export type _Compactions = CompactionUpdated | CompactionSummary | SubagentUpdated | SubagentEvent
+
+export type _Others = PeerMessageUpdated | PeerMessageChunk | ActivityChanged | UnknownUpdate
+
+export type _Permissions = PermissionRequested | PermissionSettled | AccessDecided
+
+export type _Forms = ElicitationRequested | ElicitationSettled
+
+export type _Terminals = TerminalStarted | TerminalOutput | TerminalExited | TerminalReleased
+
+export type _Files = FileWritten | FileReverted | WorkspaceSnapshot | ProgramsRan
+
+export type _Queue = PromptQueued | PromptUnqueued | Steered
 
 export type Event =
-  | SessionOpened | SessionClosed | TurnStarted | TurnCancelling | TurnEnded | UserMessage
-  | AgentMessage | AgentThought | ToolCallUpdated | PlanUpdated | PlanRemoved | CommandsChanged
-  | ModeChanged | ConfigChanged | InfoChanged | UsageChanged | Notice | LimitReached
-  | CompactionUpdated | CompactionSummary | SubagentUpdated | SubagentEvent | PeerMessageUpdated
-  | PeerMessageChunk | ActivityChanged | UnknownUpdate | PermissionRequested | PermissionSettled
-  | AccessDecided | ElicitationRequested | ElicitationSettled | TerminalStarted | TerminalOutput
-  | TerminalExited | TerminalReleased | FileWritten | FileReverted | WorkspaceSnapshot | ProgramsRan
-  | PromptQueued | PromptUnqueued | Steered
+  | _Turns | _Told | _Facts | _Reports | _Compactions | _Others | _Terminals | _Files | _Permissions
+  | _Queue | _Forms
 
 export const FROM_AGENT: ReadonlySet<string> = new Set([
   'agent_message', 'agent_thought', 'commands', 'compaction', 'compaction_summary', 'config',

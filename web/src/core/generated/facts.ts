@@ -1,6 +1,6 @@
 // Generated from src/dragoman/session/facts.py by `make gen`: do not edit.
 
-import type { Json, ToolContent } from './content'
+import type { Content, Json, ToolContent } from './content'
 
 export interface Offer {
   files: boolean
@@ -162,6 +162,17 @@ export interface TurnTerms extends Fact {
   home?: string | null
 }
 
+export interface Parking extends Fact {
+  id: string
+  content: Content[]
+  kind: LimitKind
+  resumesAt?: number | null
+  endsAt?: number | null
+  attempt?: number
+  repeats?: boolean
+  terms?: TurnTerms | null
+}
+
 export interface ProgramRun extends Fact {
   id: string
   argv: string[]
@@ -211,6 +222,8 @@ export interface FileSummary {
   by?: Author[]
 }
 
+export type Continuity = 'new' | 'continued' | 'replayed' | 'reset'
+
 export type Decider =
   | 'person' | 'rule' | 'default' | 'nobody' | 'cancel' | 'offer' | 'host' | 'fence'
 
@@ -223,6 +236,12 @@ export type SteerWay = 'steering' | 'run' | 'pull' | 'prompt' | 'queue'
 export type Measure = 'cost' | 'tokens' | 'time' | 'tool_calls' | 'turns'
 
 export type LimitOutcome = 'warned' | 'stopped' | 'not_sent' | 'late'
+
+export type OnLimit = 'park' | 'ask' | 'fail'
+
+export type LimitKind = 'rate' | 'overloaded' | 'plan'
+
+export type ParkingOutcome = 'waiting' | 'continued' | 'dropped' | 'handed_over' | 'taken_over'
 
 export type Author = 'host' | 'agent' | 'other' | 'unknown' | 'restore' | 'imported'
 

@@ -306,6 +306,6 @@ export interface CostAmount {
   currency: string
 }
 
-export type Status = 'idle' | 'running' | 'waiting' | 'interrupted' | 'closed'
+export type Status = 'idle' | 'running' | 'waiting' | 'parked' | 'interrupted' | 'closed'
 
 export type Grade = 'pass' | 'warn' | 'fail' | 'skip'

@@ -2,10 +2,11 @@
 
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
-  BackgroundWork, Command, ConfigOption, ContextUsage, Modes, PermissionOffer, PermissionOption,
-  PlanStep, ProgramRun, SteerOutcome, SteerStage, SubagentState, TokenUsage, TurnTerms,
+  BackgroundWork, Command, ConfigOption, ContextUsage, Continuity, Modes, Parking, PermissionOffer,
+  PermissionOption, PlanStep, ProgramRun, SteerOutcome, SteerStage, SubagentState, TokenUsage,
+  TurnTerms,
 } from './facts'
-import type { Continuity, WorkspaceSnapshot } from './events'
+import type { WorkspaceSnapshot } from './events'
 
 export interface Entry {
   seq: number
@@ -202,6 +203,7 @@ export interface SessionState {
   pending: Record<string, Pending>
   subagents: Record<string, Subagent>
   queue: QueuedPrompt[]
+  parked: Parking | null
   activity: string
   background: BackgroundWork[]
   snapshot: WorkspaceSnapshot | null
@@ -308,8 +310,8 @@ export const newSessionState = (): SessionState => ({
   sessionId: '', agent: '', cwd: '', additionalDirectories: [], continuity: 'new', fence: null,
   network: null, open: false, title: null, updatedAt: null, entries: [], entriesBefore: 0,
   turns: [], modes: null, configOptions: [], commands: [], usage: null, terminals: {}, pending: {},
-  subagents: {}, queue: [], activity: 'idle', background: [], snapshot: null, programs: [],
-  programsBefore: 0, lastSeq: 0, size: 0, printed: 0, subagentsSize: 0, places: {},
+  subagents: {}, queue: [], parked: null, activity: 'idle', background: [], snapshot: null,
+  programs: [], programsBefore: 0, lastSeq: 0, size: 0, printed: 0, subagentsSize: 0, places: {},
 })
 
 export const NEW_ENTRIES = {

@@ -92,6 +92,11 @@ class Step extends EntrySteps {
       case 'usage': return this.usage(event)
       case 'notice':
       case 'limit_reached': return this.notice(event)
+      case 'turn_limited':
+        this.notice(event)
+        state.parked = event.parked ?? null
+        return
+      case 'parking_changed': return this.parkingChanged(event)
       case 'unknown': return this.unknown(event)
       case 'subagent': return this.subagent(event)
       case 'activity':
@@ -264,7 +269,16 @@ class Step extends EntrySteps {
     this.state.usage = weigh(usage) <= this.limits.fact ? usage : { used, size }
   }
 
-  private notice(event: e.Notice | e.LimitReached): void {
+  private parkingChanged(event: e.ParkingChanged): void {
+    this.notice(event)
+    const { parked } = this.state
+    if (parked == null || parked.id !== event.parkingId) return
+    const { resumesAt: _before, ...rest } = parked
+    const waiting = event.resumesAt == null ? rest : { ...rest, resumesAt: event.resumesAt }
+    this.state.parked = event.outcome === 'waiting' ? waiting : null
+  }
+
+  private notice(event: e.Notice | e.LimitReached | e.TurnLimited | e.ParkingChanged): void {
     const fields = { ...newNoticeEntry(), title: '' }
     if (event.severity !== undefined) fields.severity = cutTo(event.severity, WORD)
     if (event.source !== undefined) fields.source = event.source

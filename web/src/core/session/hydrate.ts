@@ -13,7 +13,7 @@ type Told = Json & { entries?: Json[]; firstEntry?: number }
 /** What a state has as the server tells it. */
 const SAME = [
   'title', 'agent', 'cwd', 'continuity', 'fence', 'network', 'additionalDirectories', 'modes', 'configOptions', 'commands',
-  'usage', 'lastSeq', 'updatedAt', 'activity', 'background', 'programs', 'programsBefore',
+  'usage', 'lastSeq', 'updatedAt', 'activity', 'background', 'programs', 'programsBefore', 'parked',
 ] as const satisfies readonly (keyof SessionState)[]
 
 export function hydrate(told: Told): SessionState {

@@ -5,7 +5,7 @@ import type { Summary } from '../../live/api'
 
 export const MOST_TILES = 6
 
-const WEIGHT: Record<Summary['status'], number> = { waiting: 0, running: 1, interrupted: 2, idle: 2, closed: 3 }
+const WEIGHT: Record<Summary['status'], number> = { waiting: 0, running: 1, parked: 2, interrupted: 2, idle: 2, closed: 3 }
 
 type Sessions = ReadonlyMap<string, Summary>
 

@@ -14,6 +14,7 @@ const WORDS: Record<Mark, string> = {
   failed: 'failed',
   running: 'running',
   waiting: 'needs you',
+  parked: 'parked',
   interrupted: 'interrupted',
   closed: 'closed',
 }
@@ -29,7 +30,7 @@ export function StatusMark({ session, quiet = false }: { session: Summary; quiet
 }
 
 const ICONS: Record<Exclude<Mark, 'running' | 'new'>, IconName> = {
-  waiting: 'alert', completed: 'check', cancelled: 'stop', failed: 'cross', interrupted: 'pause', closed: 'archive',
+  waiting: 'alert', completed: 'check', cancelled: 'stop', failed: 'cross', interrupted: 'pause', parked: 'clock', closed: 'archive',
 }
 /** All of them can be active at once. */
 const CLASSES: Partial<Record<Mark, string>> = { new: 'idle', completed: 'idle', cancelled: 'idle' }

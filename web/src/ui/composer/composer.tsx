@@ -14,6 +14,7 @@ import { draft, giveBack, keepDraft } from './drafts'
 import { Icon } from '../common/icons'
 import { OptionPickers } from './option_pickers'
 import { Plain } from '../common/plain_text'
+import { ParkedCard } from './parked_card'
 import { QueueView } from './queue_view'
 import { settings, settingsChanged, type Sending } from '../shell/settings'
 import { attemptSignedIn, shell } from '../shell/shell'
@@ -95,6 +96,7 @@ export function Composer({ session, main = false }: { session: LiveSession; main
     {(main || session.sending > 0) && agent !== '' && <div className="beforehand"><AgentQuestions agent={agent} waiting={session.sending > 0} /></div>}
     {session.forgotten && <Forgotten session={session} ready={ready} send={() => void send('queue', 'new')} />}
     <form className="composer" aria-label="Prompt" onSubmit={(e) => { e.preventDefault(); void send(first) }}>
+      <ParkedCard session={session} />
       <QueueView session={session} />
       <div className="box">
         <CompletionList id={listId} items={items} chosen={chosen} slash={at?.kind === 'command'} pick={pick} />

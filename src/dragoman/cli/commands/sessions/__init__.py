@@ -15,7 +15,7 @@ from dragoman.cli.options import (
 )
 from dragoman.cli.parsers import Actions, run_action
 
-_STATUSES = ("idle", "running", "waiting", "interrupted", "closed")
+_STATUSES = ("idle", "running", "waiting", "parked", "interrupted", "closed")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_changes(actions)
     _add_files(actions)
     _add_acts(actions)
+    _add_parked(actions)
 
 
 run = run_action
@@ -92,6 +93,27 @@ def _add_changes(actions: Actions) -> None:
     add_json_option(changes.add_argument)
     _add_revert(actions)
     _add_rewind(actions)
+
+
+def _add_parked(actions: Actions) -> None:
+    going = actions.add(
+        "continue", "send the prompt that waits for the end of a limit now", module="parked"
+    )
+    _add_session(going)
+    going.add_argument(
+        "--wait", action="store_true", help="not now, but when the limit is said to end"
+    )
+    _add_session(
+        actions.add("drop", "drop the prompt that waits for the end of a limit", module="parked")
+    )
+    hand = actions.add(
+        "hand-over",
+        "have another agent do the prompt that waits for the end of a limit",
+        "  dragoman sessions hand-over fix codex            in a new session, whose id is printed",
+        module="parked",
+    )
+    _add_session(hand)
+    hand.add_argument("to", metavar="AGENT", help="the agent that gets the prompt")
 
 
 def _add_revert(actions: Actions) -> None:

@@ -1,0 +1,236 @@
+"""How agents report that their model provider takes no more: rate limits, overload, used-up plans.
+
+ACP has no error for it. Each row of the table is one spelling, with what it was seen in. An agent
+that reports nothing is not in it: Kimi Code 1.43 ends its turn as if it had answered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta, tzinfo
+from typing import Any, Final, Literal, cast
+
+import msgspec
+
+from dragoman.errors import RemoteError
+from dragoman.session.facts import LimitKind
+
+_LONGEST = 31 * 86400.0
+"""Seconds: an end that is further away is not believed."""
+_READ = 4_000
+"""Characters of a message that are looked at."""
+
+
+class LimitReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One spelling: a `code` of JSON-RPC, a word in the error's `data` at `path`, or a `pattern`,
+    in the message of the error or at the beginning of the turn's `answer`."""
+
+    said_by: str
+    kind: LimitKind
+    evidence: str
+    where: Literal["error", "answer"] = "error"
+    code: int | None = None
+    path: tuple[str, ...] = ()
+    word: str = ""
+    pattern: re.Pattern[str] | None = None
+
+    def fits(self, text: str, code: int | None, data: Any) -> bool:
+        if self.code is not None:
+            return code == self.code
+        if self.path:
+            return _at(data, self.path) == self.word
+        return self.pattern is not None and self.pattern.search(text) is not None
+
+
+def _claude(kind: LimitKind, word: str) -> LimitReport:
+    evidence = "claude-agent-acp 0.30, `errorKindData` and `SDKAssistantMessageError`"
+    return LimitReport(
+        said_by="Claude", kind=kind, path=("errorKind",), word=word, evidence=evidence
+    )
+
+
+def _codex(kind: LimitKind, word: str) -> LimitReport:
+    evidence = "codex-acp 0.9, `createTurnErrorData`"
+    return LimitReport(
+        said_by="Codex", kind=kind, path=("codexErrorInfo",), word=word, evidence=evidence
+    )
+
+
+def _worded(said_by: str, kind: LimitKind, pattern: str, evidence: str) -> LimitReport:
+    found = re.compile(pattern, re.IGNORECASE)
+    return LimitReport(said_by=said_by, kind=kind, pattern=found, evidence=evidence)
+
+
+def _goose(kind: LimitKind, pattern: str) -> LimitReport:
+    found = re.compile(rf"\ARan into this error: {pattern}")
+    evidence = "Goose in the lab, a model that answers 429, 503 and 529"
+    return LimitReport(said_by="Goose", kind=kind, where="answer", pattern=found, evidence=evidence)
+
+
+REPORTS: Final = (
+    LimitReport(
+        said_by="Gemini CLI, Qwen Code",
+        kind="rate",
+        code=429,
+        evidence="both throw `RequestError(429, …)` for HTTP status 429",
+    ),
+    _claude("rate", "rate_limit"),
+    _claude("overloaded", "overloaded"),
+    _claude("plan", "billing_error"),
+    _codex("plan", "usageLimitExceeded"),
+    _codex("rate", "rateLimitExceeded"),
+    _codex("overloaded", "serverOverloaded"),
+    LimitReport(
+        said_by="Goose",
+        kind="plan",
+        path=("reason",),
+        word="credits_exhausted",
+        evidence="Goose in the lab, a model that answers 402",
+    ),
+    _goose("rate", "Rate limit exceeded"),
+    _goose("overloaded", r"Server error: Server error \((503|529) "),
+    # By their words: what providers say, passed on by agents without a code of their own.
+    _worded(
+        "several agents",
+        "plan",
+        r"(hit|reached|exceeded) your (usage |weekly |current |5-hour )?(limit|quota)"
+        r"|usage limit (has been )?reached|insufficient_quota|credit balance is too low",
+        "messages of Anthropic, OpenAI and Google, as agents pass them on",
+    ),
+    _worded(
+        "several agents",
+        "overloaded",
+        r"\boverloaded(_error)?\b|\b529\b.{0,40}overload|model is currently overloaded",
+        "Anthropic's `overloaded_error`, Google's 503 UNAVAILABLE",
+    ),
+    _worded(
+        "several agents",
+        "rate",
+        r"rate[ _]limit(_error| exceeded| reached)|too many requests|resource_exhausted",
+        "OpenAI's and Anthropic's error types, Google's RESOURCE_EXHAUSTED, HTTP's own words",
+    ),
+)
+
+
+class ReportedLimit(msgspec.Struct, frozen=True):
+    """What an agent said of a limit; `ends_at` in seconds since 1970, if it said when."""
+
+    kind: LimitKind
+    ends_at: float | None
+    sentence: str
+
+
+def limit_in_error(error: RemoteError, now: datetime) -> ReportedLimit | None:
+    """None for an error that is about something else."""
+    text = f"{error.message}\n{_texts(error.data)}"[:_READ]
+    found = (each for each in REPORTS if each.where == "error")
+    for report in found:
+        if report.fits(text, error.code, error.data):
+            return ReportedLimit(report.kind, end_in(text, now), _line(error.message))
+    return None
+
+
+def limit_in_answer(answer: str, now: datetime) -> ReportedLimit | None:
+    """Of an agent that says it in words and ends its turn as usual."""
+    text = answer[:_READ]
+    for report in REPORTS:
+        if report.where == "answer" and report.fits(text, None, None):
+            return ReportedLimit(report.kind, end_in(text, now), _line(text))
+    return None
+
+
+def _at(data: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        if not isinstance(data, Mapping):
+            return None
+        data = cast("Mapping[str, Any]", data).get(key)
+    return data
+
+
+def _texts(data: Any) -> str:
+    """What an error's data says in words, and the delays that Google puts there."""
+    return "\n".join(_strings(data, 4))
+
+
+def _strings(data: Any, depth: int) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, Mapping) and depth:
+        for key, value in cast("Mapping[str, Any]", data).items():
+            for text in _strings(value, depth - 1):
+                yield f"{key}: {text}" if key in ("retryDelay", "retry_after") else text
+    elif isinstance(data, list) and depth:
+        for value in cast("list[Any]", data)[:20]:
+            yield from _strings(value, depth - 1)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:300]
+
+
+# ── when it ends ────────────────────────────────────────────────────────────────────────────────
+
+_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|m|s)(?:ays?|ours?|in(?:ute)?s?|ec(?:ond)?s?)?\b")
+_AFTER = re.compile(
+    r"(?:try again|retry|resets?|available|wait)(?:[ _-]?after|[ _-]?delay)?(?: in)?[:\" ]+"
+    r"((?:\d+(?:\.\d+)?\s*(?:d|h|m|s)[a-z]*[ ,and]*)+)",
+    re.IGNORECASE,
+)
+_EPOCH = re.compile(r"(?:\||reset[a-z_]*[\": ]+)(1\d{9})\b", re.IGNORECASE)
+_CLOCK = re.compile(
+    r"(?:resets?|try again|available)(?: again)?(?: at)? (\d{1,2})(?::(\d{2}))? ?([ap]m)?\b"
+    r"(?: ?\(([A-Za-z_]+/[A-Za-z_/+-]+|UTC)\))?",
+    re.IGNORECASE,
+)
+
+
+def end_in(text: str, now: datetime) -> float | None:
+    """When the limit ends, by the words of the agent; None if they do not say, or nothing
+    credible. `now` has the time zone that a time of day is in."""
+    for read in (_after, _at_second, _at_clock):
+        found = read(text, now)
+        if found is not None:
+            return found if 0 <= found - now.timestamp() <= _LONGEST else None
+    return None
+
+
+def _after(text: str, now: datetime) -> float | None:
+    found = _AFTER.search(text)
+    if found is None:
+        return None
+    spans = _SPAN.findall(found[1].lower())
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in spans)
+    return now.timestamp() + seconds if spans else None
+
+
+def _at_second(text: str, now: datetime) -> float | None:
+    found = _EPOCH.search(text)
+    return None if found is None else float(found[1])
+
+
+def _at_clock(text: str, now: datetime) -> float | None:
+    """The next time that a clock shows this; a bare number without am or pm is not a time."""
+    found = _CLOCK.search(text)
+    if found is None or not (found[2] or found[3]):
+        return None
+    hour, minute = int(found[1]), int(found[2] or 0)
+    if hour > (12 if found[3] else 23) or minute > 59:
+        return None
+    if found[3]:
+        hour = hour % 12 + (12 if found[3].lower() == "pm" else 0)
+    there = now.astimezone(_zone(found[4]) or now.tzinfo)
+    at = there.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    return (at if at > there else at + timedelta(days=1)).timestamp()
+
+
+def _zone(name: str | None) -> tzinfo | None:
+    if name is None:
+        return None
+    from zoneinfo import ZoneInfo  # few reports name one
+
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        return None

@@ -1,0 +1,110 @@
+"""Sessions whose prompts wait for the end of a limit: taken up by a host, dropped, handed over."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dragoman.client.sessions.parking import dropped_parking, scheduled_parking
+from dragoman.errors import CommandRefused, DragomanError, SessionOwned
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.opener import Opener
+from dragoman.hub.running.running_session import RunningSession
+from dragoman.session import events as e
+from dragoman.session.facts import Parking
+from dragoman.store.records import SessionFilter, SessionRecord
+
+if TYPE_CHECKING:
+    from dragoman.hub.hub import Hub
+
+logger = logging.getLogger("dragoman.hub")
+
+_TRY_SECONDS = 60.0
+"""Before a session that could not be opened is tried again."""
+
+
+class ParkedSessions:
+    """Those of a hub's store."""
+
+    def __init__(self, hub: Hub, opener: Opener) -> None:
+        self._hub = hub
+        self._opener = opener
+        self.are_taken_up = False
+        """Whether this process is a host: it is there for all sessions, and stays."""
+        self._tried: dict[str, float] = {}
+        """When a session could not be opened."""
+
+    async def take_up(self) -> None:
+        """Open sessions whose parked prompts are due and that no process runs: that sends them."""
+        if not self.are_taken_up:
+            return
+        for record in await self._hub.store.sessions(SessionFilter(status="parked")):
+            if await self._is_due(record):
+                await self._open(record.id)
+
+    async def _open(self, session_id: str) -> None:
+        try:
+            await self._hub.open(session_id)
+        except SessionOwned:
+            pass  # its owner waits for the same moment
+        except DragomanError as error:
+            self._tried[session_id] = time.monotonic()
+            logger.warning("session %s cannot be continued: %s", session_id, error)
+
+    async def _is_due(self, record: SessionRecord) -> bool:
+        if record.id in self._hub.live or not self._hub.hosts.has(record):
+            return False
+        tried = self._tried.get(record.id)
+        if tried is not None and time.monotonic() - tried < _TRY_SECONDS:
+            return False
+        parked = (await self._hub.state(record.id)).parked
+        at = None if parked is None else parked.resumes_at
+        return at is not None and at <= time.time()
+
+    async def drop(self, session_id: str, handed_to: str | None) -> c.Reply:
+        """Of a session that no process runs. Raises CommandRefused."""
+        await self._change(session_id, lambda parked: dropped_parking(parked.id, handed_to))
+        return {}
+
+    async def schedule(self, session_id: str, *, now: bool) -> None:
+        """Have the next host send what is parked in a session that no process runs: at once, or
+        when the limit is said to end. Raises CommandRefused, SessionOwned."""
+        await self._change(session_id, lambda parked: scheduled_parking(parked, now=now))
+
+    async def _change(self, session_id: str, change: Callable[[Parking], e.ParkingChanged]) -> None:
+        try:
+            await self._opener.change_parked(session_id, change)
+        except KeyError:
+            raise _not_parked(session_id) from None
+
+    async def hand_over(self, session_id: str, agent: str) -> RunningSession:
+        """A new session of another agent, in the same folders, that gets the prompt which is parked
+        in this one. Raises UnknownSession, CommandRefused if nothing is parked, and what starting
+        the agent raises: then it stays parked."""
+        hub = self._hub
+        record, parked = await hub.record(session_id), (await hub.state(session_id)).parked
+        if parked is None:
+            raise _not_parked(session_id)
+        folders = record.additional_directories
+        new = await hub.create(agent, record.cwd, additional_directories=folders)
+        try:
+            await hub.send(session_id, c.DropParked(new.id))
+        except BaseException:
+            await hub.delete(new.id)
+            raise
+        link = e.ParkingChanged(
+            f"the prompt was handed over from session {session_id}",
+            source="client",
+            parking_id=parked.id,
+            outcome="taken_over",
+            session_id=session_id,
+        )
+        new.session.log.record(link)
+        await new.execute(c.Prompt(parked.content))
+        return new
+
+
+def _not_parked(session_id: str) -> CommandRefused:
+    return CommandRefused(session_id, "settled", "no prompt is parked in this session")

@@ -1,0 +1,92 @@
+"""What agents say when their provider takes no more, and when that is said to end."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from dragoman.agents.limit_reports import end_in, limit_in_answer, limit_in_error
+from dragoman.errors import RemoteError
+from dragoman.session.facts import LimitKind
+
+NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "data", "kind"),
+    [
+        ("Rate limit exceeded. Try again later.", 429, None, "rate"),
+        ("Internal error", -32603, {"errorKind": "rate_limit"}, "rate"),
+        ("Internal error", -32603, {"errorKind": "overloaded"}, "overloaded"),
+        ("Internal error", -32603, {"errorKind": "billing_error"}, "plan"),
+        ("Internal error", -32603, {"codexErrorInfo": "usageLimitExceeded"}, "plan"),
+        ("add more credits", -32603, {"reason": "credits_exhausted"}, "plan"),
+        ("You've hit your limit", -32603, None, "plan"),
+        ("API Error: 529 overloaded_error", -32603, None, "overloaded"),
+        ("Internal error: Too Many Requests", -32603, None, "rate"),
+    ],
+)
+def test_limits_are_recognized(message: str, code: int, data: Any, kind: LimitKind) -> None:
+    limit = limit_in_error(RemoteError(message, data, code=code), NOW)
+    assert limit is not None
+    assert limit.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("message", "data"),
+    [
+        ("Internal error: fake error", {"service": "session", "errorName": "APIError"}),
+        ("no such session", None),
+        ("Internal error", {"errorKind": "authentication_failed"}),
+        ("the file has a limit of 10 lines", None),
+    ],
+)
+def test_other_errors_are_none(message: str, data: Any) -> None:
+    assert limit_in_error(RemoteError(message, data), NOW) is None
+
+
+def test_goose_says_it_in_its_answer() -> None:
+    said = "Ran into this error: Rate limit exceeded: fake error.\n\nPlease retry if you think"
+    limit = limit_in_answer(said, NOW)
+    assert limit is not None
+    assert limit.kind == "rate"
+    overloaded = "Ran into this error: Server error: Server error (529 <unknown status code>) at"
+    assert limit_in_answer(overloaded, NOW) is not None
+
+
+@pytest.mark.parametrize("said", ["", "done", "I ran into this error: Rate limit exceeded"])
+def test_an_answer_about_limits_is_no_limit(said: str) -> None:
+    assert limit_in_answer(said, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("resets 3pm (America/Los_Angeles)", 11 * 3600),
+        ("usage limit reached|1795010000", 1795010000 - NOW.timestamp()),
+        ("try again in 3 days 2 hours 5 minutes.", 3 * 86400 + 2 * 3600 + 300),
+        ("Please retry in 34.5s", 34.5),
+        ("retryDelay: 34s", 34),
+        ("try again at 3:05 PM", 3 * 3600 + 300),
+        ("resets at 11:30", 23.5 * 3600),
+        ("Retry after 2 s", 2),
+    ],
+)
+def test_the_end_is_read(text: str, seconds: float) -> None:
+    assert end_in(text, NOW) == pytest.approx(NOW.timestamp() + seconds)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Try again later.",
+        "resets 5",
+        "resets 99pm",
+        "try again in 999999 days",
+        "usage limit reached|1000000000",
+    ],
+)
+def test_what_is_not_said_or_not_credible_is_unknown(text: str) -> None:
+    assert end_in(text, NOW) is None

@@ -1,0 +1,231 @@
+"""A prompt that waits for the end of a limit: over restarts and `kill -9` it is sent once more."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from support.clients import until
+from support.hubs import TestLauncher, stored
+from support.postgres import empty_database
+
+from dragoman.errors import CommandRefused, RemoteError
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.host_service import Presence
+from dragoman.hub.hub import Hub
+from dragoman.hub.running.running_session import RunningSession
+from dragoman.session import events as e
+from dragoman.session.facts import OnLimit
+from dragoman.store.base import Store
+from dragoman.store.open import open_store
+from dragoman.store.postgres.store import open_postgres
+from dragoman.testing import AgentTurn, ScriptedAgent
+
+PROGRAM = Path(__file__).parent / "programs" / "parked_host.py"
+SECONDS = 60.0
+SEED = 24
+
+
+class Limited:
+    """Reports a limit for its first prompt."""
+
+    def __init__(self, when: str = "5 hours") -> None:
+        self.prompts: list[str] = []
+        self._when = when
+        self.agents = {"it": ScriptedAgent(self), "other": ScriptedAgent(self)}
+
+    async def __call__(self, turn: AgentTurn) -> None:
+        self.prompts.append(turn.text)
+        if len(self.prompts) == 1:
+            raise RemoteError(f"Rate limit exceeded: try again in {self._when}")
+        turn.say("done")
+
+
+def hub_of(store: Store, agent: Limited, on_limit: OnLimit = "park") -> Hub:
+    return Hub(store, TestLauncher(agent.agents, on_limit=on_limit))
+
+
+async def parked_in(hub: Hub, cwd: Path) -> RunningSession:
+    live = await hub.create("it", str(cwd))
+    await hub.send(live.id, c.Prompt("fix it"))
+    await until(lambda: live.state.parked is not None and live.state.turn is None)
+    await live.recording.settled()
+    return live
+
+
+async def test_a_parked_session_says_so_and_keeps_its_agent(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store, hub_of(store, Limited()) as hub:
+        live = await parked_in(hub, tmp_path)
+        assert (await hub.record(live.id)).status == "parked"
+        assert not live.idle
+
+
+async def test_one_that_waits_for_a_person_is_waiting(tmp_path: Path) -> None:
+    agent = Limited()
+    async with stored(tmp_path) as store, hub_of(store, agent, "ask") as hub:
+        live = await parked_in(hub, tmp_path)
+        assert (await hub.record(live.id)).status == "waiting"
+        await hub.send(live.id, c.ContinueParked())
+        await until(lambda: live.idle)
+        assert agent.prompts == ["fix it", "fix it"]
+
+
+async def test_it_is_continued_by_command_after_a_restart(tmp_path: Path) -> None:
+    agent = Limited()
+    async with stored(tmp_path) as store:
+        async with hub_of(store, agent) as hub:
+            session_id = (await parked_in(hub, tmp_path)).id
+        assert agent.prompts == ["fix it"]
+        async with hub_of(store, agent) as hub:
+            reply = await hub.send(session_id, c.ContinueParked())
+            await until(lambda: hub.live[session_id].idle)
+            events = await events_of(store, session_id)
+            sent = [each for each in events if isinstance(each, e.ParkingChanged)]
+            assert [(each.outcome, each.turn_id) for each in sent] == [("continued", reply["turn"])]
+        assert agent.prompts == ["fix it", "fix it"]
+
+
+async def test_what_nobody_runs_is_dropped_without_its_agent(tmp_path: Path) -> None:
+    agent = Limited()
+    async with stored(tmp_path) as store:
+        async with hub_of(store, agent) as hub:
+            session_id = (await parked_in(hub, tmp_path)).id
+        launcher = TestLauncher({})
+        async with Hub(store, launcher) as hub:
+            await hub.send(session_id, c.DropParked())
+            assert (await hub.state(session_id)).parked is None
+            assert (await hub.record(session_id)).status == "idle"
+            with pytest.raises(CommandRefused):
+                await hub.send(session_id, c.DropParked())
+        assert launcher.started == []
+
+
+async def test_another_agent_gets_it_and_both_sessions_say_so(tmp_path: Path) -> None:
+    agent = Limited()
+    async with stored(tmp_path) as store, hub_of(store, agent) as hub:
+        live = await parked_in(hub, tmp_path)
+        new = await hub.parked.hand_over(live.id, "other")
+        await until(lambda: new.idle and new.state.turns)
+        await new.recording.settled()
+        assert agent.prompts == ["fix it", "fix it"]
+        assert (new.record.agent, new.record.cwd) == ("other", str(tmp_path))
+        links = [await link_of(store, each.id) for each in (live, new)]
+        assert links == [("handed_over", new.id), ("taken_over", live.id)]
+        with pytest.raises(CommandRefused):
+            await hub.parked.hand_over(live.id, "other")
+        assert len(hub.live) == 2
+
+
+async def link_of(store: Store, session_id: str) -> tuple[str, str | None]:
+    events = await events_of(store, session_id)
+    (link,) = [each for each in events if isinstance(each, e.ParkingChanged)]
+    return link.outcome, link.session_id
+
+
+async def test_only_a_host_takes_up_what_is_due(tmp_path: Path) -> None:
+    agent = Limited("0.01s")
+    async with stored(tmp_path) as store:
+        async with hub_of(store, agent, "ask") as hub:
+            live = await parked_in(hub, tmp_path)
+            session_id = live.id
+            live.session.parking.wait()
+            live.session.parking.stop()
+            await live.recording.settled()
+        async with hub_of(store, agent) as hub:
+            await hub.parked.take_up()
+            assert agent.prompts == ["fix it"]
+            await hub.be_host(Presence(name="it", agents=lambda: ["it"]))
+            await hub.parked.take_up()
+            await until(lambda: len(agent.prompts) == 2 and hub.live[session_id].idle)
+            assert agent.prompts == ["fix it", "fix it"]
+            assert (await hub.state(session_id)).parked is None
+
+
+# ── kill -9 ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def host(folder: Path, store: str, *words: str) -> Generator[str]:
+    """A host as a process, killed in the end; the session that it has begun."""
+    command = [sys.executable, str(PROGRAM), str(folder), store, *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().removeprefix("session ").strip()
+        finally:
+            process.send_signal(signal.SIGKILL)
+
+
+async def killed_once(folder: Path, address: str | None, after: float, hosts: int) -> bool:
+    """Kill the first host so many seconds after it has parked the prompt; whether the agent got the
+    prompt once more. False: the kill came between the record that it is sent and the agent."""
+    place = address or str(folder / "store")
+    with host(folder, place, "begin") as session_id:
+        await asyncio.sleep(after)
+    store: Store = await (
+        open_store(folder / "store") if address is None else open_postgres(address, folder / "own")
+    )
+    try:
+        with ExitStack() as others:
+            for _ in range(hosts):
+                others.enter_context(host(folder, place))
+            events = await settled_events(store, session_id)
+    finally:
+        await store.aclose()
+    sent = [each for each in events if isinstance(each, e.ParkingChanged)]
+    assert [each.outcome for each in sent] == ["continued"]
+    (end,) = [
+        each for each in events if isinstance(each, e.TurnEnded) and each.turn_id == sent[0].turn_id
+    ]
+    prompts = (folder / "prompts.txt").read_text().splitlines()
+    assert prompts in (["fix it"] * 2, ["fix it"] if end.interrupted else ["fix it"] * 2)
+    return len(prompts) == 2
+
+
+async def settled_events(store: Store, session_id: str) -> list[e.Event]:
+    """All of them, once nothing waits or runs."""
+    for _ in range(int(SECONDS / 0.02)):
+        if is_settled(events := await events_of(store, session_id)):
+            return events
+        await asyncio.sleep(0.02)
+    raise AssertionError([type(each).__name__ for each in await events_of(store, session_id)])
+
+
+async def events_of(store: Store, session_id: str) -> list[e.Event]:
+    return [each.decode() for each in await store.events(session_id, limit=10_000)]
+
+
+def is_settled(events: list[e.Event]) -> bool:
+    ended = {each.turn_id for each in events if isinstance(each, e.TurnEnded)}
+    sent = {each.turn_id for each in events if isinstance(each, e.ParkingChanged)}
+    return bool(sent) and sent <= ended
+
+
+async def check_kills(folder: Path, times: int) -> int:
+    dice = random.Random(SEED)
+    lost = 0
+    for number in range(times):
+        place = folder / str(number)
+        place.mkdir()
+        address = empty_database() if number % 2 else None
+        whole = await killed_once(place, address, dice.uniform(0.0, 0.9), 1 + number // 2 % 2)
+        lost += not whole
+    return lost
+
+
+async def test_killed_while_parked_and_while_resuming(tmp_path: Path) -> None:
+    await check_kills(tmp_path, 4)
+
+
+@pytest.mark.soak
+@pytest.mark.within(3000)
+async def test_killed_two_hundred_times(tmp_path: Path) -> None:
+    # A kill may come between the record that it is sent and the agent: then it is interrupted.
+    assert await check_kills(tmp_path, 200) <= 5
