@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from dragoman.agents.known import KnownAgent, known_agents
+from dragoman.agents.limit_reports import REPORTS, LimitReport
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "agents.md"
 HEAD = """\
@@ -57,6 +58,17 @@ To check your own installation, run `dragoman agents doctor NAME`.
 | agent | `-a` | tested | started | steer | subagents | undo | reports | variable |
 |---|---|---|---|---|---|---|---|---|
 """
+LIMITS = """
+## Limits of the model provider
+
+How agents report that their provider takes no more, as far as Dragoman recognizes it
+([what happens then](../how-to/limits.md#when-the-provider-takes-no-more)). Kimi Code reports
+nothing: its turn ends as if it had answered. OpenCode passes on what the provider says, without
+its status.
+
+| agent | kind | where | seen in |
+|---|---|---|---|
+"""
 FLAGS = """
 ## Flags
 
@@ -74,7 +86,7 @@ def page() -> str:
     agents = [agent for agent in known_agents() if not agent.built_in]
     rows = "".join(_row(agent) for agent in agents)
     flags = "".join(_flags(agent) for agent in agents if agent.tried)
-    return "\n".join([HEAD + rows + FLAGS + flags, *map(_section, agents)])
+    return "\n".join([HEAD + rows + FLAGS + flags + _limits(), *map(_section, agents)])
 
 
 def _row(agent: KnownAgent) -> str:
@@ -98,6 +110,23 @@ def _flags(agent: KnownAgent) -> str:
         for does, when in (("writes", agent.writes_unasked), ("runs", agent.runs_unasked))
     ]
     return f"| {agent.title} | writes | {refused[0]} | runs | {refused[1]} |\n"
+
+
+def _limits() -> str:
+    """How each reports that its provider takes no more."""
+    rows = [
+        f"| {each.said_by} | {each.kind} | {_spelling(each)} | {each.evidence} |"
+        for each in REPORTS
+    ]
+    return LIMITS + "\n".join(rows) + "\n\n"
+
+
+def _spelling(report: LimitReport) -> str:
+    if report.code is not None:
+        return f"error {report.code}"
+    if report.path:
+        return f"`{'.'.join(report.path)}` of the error's data is `{report.word}`"
+    return "the last words of its answer" if report.where == "answer" else "the error's message"
 
 
 def _anchor(agent: KnownAgent) -> str:

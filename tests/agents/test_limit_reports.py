@@ -23,6 +23,8 @@ NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
         ("Internal error", -32603, {"errorKind": "billing_error"}, "plan"),
         ("Internal error", -32603, {"codexErrorInfo": "usageLimitExceeded"}, "plan"),
         ("add more credits", -32603, {"reason": "credits_exhausted"}, "plan"),
+        ("Internal error: API Error: 529 fake error. This is", -32603, None, "overloaded"),
+        ("Internal error: API Error: 402 fake error", -32603, {"errorKind": "unknown"}, "plan"),
         ("You've hit your limit", -32603, None, "plan"),
         ("API Error: 529 overloaded_error", -32603, None, "overloaded"),
         ("Internal error: Too Many Requests", -32603, None, "rate"),
@@ -56,7 +58,32 @@ def test_goose_says_it_in_its_answer() -> None:
     assert limit_in_answer(overloaded, NOW) is not None
 
 
-@pytest.mark.parametrize("said", ["", "done", "I ran into this error: Rate limit exceeded"])
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("exceeded retry limit, last status: 429 Too Many Requests\n\n", "rate"),
+        ("Warning: no metadata\n\nunexpected status 402 Payment Required: x", "plan"),
+        ("unexpected status 529 <unknown status code>: fake error, url: http://x", "overloaded"),
+        ("API call failed after 3 retries: HTTP 429: fake error", "rate"),
+        ("HTTP 402: fake error", "plan"),
+    ],
+)
+def test_codex_and_hermes_too(said: str, kind: LimitKind) -> None:
+    limit = limit_in_answer(said, NOW)
+    assert limit is not None
+    assert limit.kind == kind
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "done",
+        "I ran into this error: Rate limit exceeded",
+        "HTTP 429: means too many requests.\n\nSo the server should wait.",
+        "The log says\nHTTP 429: x",
+    ],
+)
 def test_an_answer_about_limits_is_no_limit(said: str) -> None:
     assert limit_in_answer(said, NOW) is None
 

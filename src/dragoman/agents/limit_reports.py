@@ -1,7 +1,7 @@
 """How agents report that their model provider takes no more: rate limits, overload, used-up plans.
 
 ACP has no error for it. Each row of the table is one spelling, with what it was seen in. An agent
-that reports nothing is not in it: Kimi Code 1.43 ends its turn as if it had answered.
+that reports nothing is not in it: Kimi Code 2.1.0 ends its turn as if it had answered.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _READ = 4_000
 
 class LimitReport(msgspec.Struct, frozen=True, kw_only=True):
     """One spelling: a `code` of JSON-RPC, a word in the error's `data` at `path`, or a `pattern`,
-    in the message of the error or at the beginning of the turn's `answer`."""
+    in the message of the error or as the last paragraph of the turn's `answer`."""
 
     said_by: str
     kind: LimitKind
@@ -44,14 +44,14 @@ class LimitReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _claude(kind: LimitKind, word: str) -> LimitReport:
-    evidence = "claude-agent-acp 0.30, `errorKindData` and `SDKAssistantMessageError`"
+    evidence = "claude-agent-acp 0.99.0, `errorKindData`"
     return LimitReport(
         said_by="Claude", kind=kind, path=("errorKind",), word=word, evidence=evidence
     )
 
 
 def _codex(kind: LimitKind, word: str) -> LimitReport:
-    evidence = "codex-acp 0.9, `createTurnErrorData`"
+    evidence = "codex-acp 2.6.0, `createTurnErrorData`"
     return LimitReport(
         said_by="Codex", kind=kind, path=("codexErrorInfo",), word=word, evidence=evidence
     )
@@ -62,10 +62,12 @@ def _worded(said_by: str, kind: LimitKind, pattern: str, evidence: str) -> Limit
     return LimitReport(said_by=said_by, kind=kind, pattern=found, evidence=evidence)
 
 
-def _goose(kind: LimitKind, pattern: str) -> LimitReport:
-    found = re.compile(rf"\ARan into this error: {pattern}")
-    evidence = "Goose in the lab, a model that answers 429, 503 and 529"
-    return LimitReport(said_by="Goose", kind=kind, where="answer", pattern=found, evidence=evidence)
+def _answered(said_by: str, kind: LimitKind, pattern: str) -> LimitReport:
+    """An answer whose last paragraph is the report; Goose has one more behind it."""
+    end = r"[^\n]*(?:\n\nPlease retry if you think[^\n]*)?\s*\Z"
+    found = re.compile(rf"(?:\A|\n\n){pattern}{end}")
+    evidence = f"{said_by} with a model that answers 402, 429, 503 and 529"
+    return LimitReport(said_by=said_by, kind=kind, where="answer", pattern=found, evidence=evidence)
 
 
 REPORTS: Final = (
@@ -86,10 +88,23 @@ REPORTS: Final = (
         kind="plan",
         path=("reason",),
         word="credits_exhausted",
-        evidence="Goose in the lab, a model that answers 402",
+        evidence="Goose with a model that answers 402",
     ),
-    _goose("rate", "Rate limit exceeded"),
-    _goose("overloaded", r"Server error: Server error \((503|529) "),
+    _answered("Goose", "rate", "Ran into this error: Rate limit exceeded"),
+    _answered("Goose", "overloaded", r"Ran into this error: Server error: .{0,40}\((503|529) "),
+    _answered("Codex", "rate", "exceeded retry limit, last status: 429 "),
+    _answered("Codex", "overloaded", "unexpected status (503|529) "),
+    _answered("Codex", "plan", "unexpected status 402 "),
+    _answered("Hermes", "rate", r"(API call failed after \d+ retries: )?HTTP 429: "),
+    _answered("Hermes", "overloaded", r"(API call failed after \d+ retries: )?HTTP (503|529): "),
+    _answered("Hermes", "plan", r"(API call failed after \d+ retries: )?HTTP 402: "),
+    _worded(
+        "Claude",
+        "overloaded",
+        r"API Error: (503|529) ",
+        "Claude with a model that answers so",
+    ),
+    _worded("Claude", "plan", r"API Error: 402 ", "Claude with a model that answers so"),
     # By their words: what providers say, passed on by agents without a code of their own.
     _worded(
         "several agents",
@@ -133,10 +148,11 @@ def limit_in_error(error: RemoteError, now: datetime) -> ReportedLimit | None:
 
 def limit_in_answer(answer: str, now: datetime) -> ReportedLimit | None:
     """Of an agent that says it in words and ends its turn as usual."""
-    text = answer[:_READ]
+    text = answer[-_READ:]
     for report in REPORTS:
-        if report.where == "answer" and report.fits(text, None, None):
-            return ReportedLimit(report.kind, end_in(text, now), _line(text))
+        pattern = report.pattern if report.where == "answer" else None
+        if pattern is not None and (found := pattern.search(text)) is not None:
+            return ReportedLimit(report.kind, end_in(found[0], now), _line(found[0]))
     return None
 
 
