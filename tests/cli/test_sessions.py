@@ -56,6 +56,13 @@ def one_line(done: Done, code: int, *words: str) -> None:
 # ── recorded, and continued ───────────────────────────────────────────────────────────────────
 
 
+def test_a_session_is_shown_with_its_notices(dragoman: Dragoman) -> None:
+    """Only they say, for example, that a turn was stopped because a server ended."""
+    dragoman("-a", "demo", "--session", "s", "/notice")
+    shown = dragoman("sessions", "show", "s").lines
+    assert [line for line in shown if line.startswith("agent note: ")] != []
+
+
 def test_a_run_is_recorded_by_default_and_listed(user: Dragoman) -> None:
     assert said(user, "hello") == "1. hello\n"
     listed = only(user)

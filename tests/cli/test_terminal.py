@@ -204,6 +204,14 @@ def test_a_question_shows_the_folder_of_a_command() -> None:
     assert "    $ make 'all of it'\n    in /w/hidden⟨U+202E⟩place\n" in text
 
 
+def test_a_question_names_a_variable_once() -> None:
+    title = "Run make 'all of it' in /w with TOKEN set"
+    asked = msgspec.structs.replace(
+        request(("Yes", "allow_once")), title=title, env=("TOKEN",), cwd="/w", claimed=False
+    )
+    assert question(asked, Style(colour=False)).count("TOKEN") == 1
+
+
 def test_a_question_shows_each_variable_of_a_command_quoted_and_whole() -> None:
     names = ("A" * 150, "LD_PRELOAD", "A set; nothing else is", "in /ws\n")
     asked = msgspec.structs.replace(request(("Yes", "allow_once")), env=names)

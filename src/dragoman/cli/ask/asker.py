@@ -439,7 +439,8 @@ def _wording(request: PermissionRequest, whole: bool) -> list[str]:
         return folded(f"in its words: {': '.join(words)}", "  ") if words else []
     line = command_line(request.argv) if request.argv is not None else "".join(request.paths)
     _, _, said = request.title.partition(" ")
-    more = said.removeprefix(line).removeprefix(f" in {request.cwd}").strip()
+    more = said.removeprefix(line).removeprefix(f" in {request.cwd}")
+    more = more.removesuffix(f" with {', '.join(request.env)} set").strip()
     more = more if said.startswith(line) else request.title
     return folded(_words(more, whole), "  ") if more and request.operation != "other" else []
 

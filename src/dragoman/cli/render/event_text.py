@@ -193,6 +193,10 @@ def answered_elsewhere(options: Iterable[PermissionOption], option_id: str | Non
     return f"answered in another window: {name}" if name else "answered in another window"
 
 
+def notice_words(notice: e.Notice) -> str:
+    return notice.text if notice.source == "client" else f"agent note: {notice.text}"
+
+
 _SEEN = (
     e.AgentMessage,
     e.AgentThought,
@@ -230,7 +234,7 @@ class Asides:
             case e.SessionOpened(continuity="reset"):
                 return "the agent has forgotten this session and starts with an empty one"
             case e.Notice():
-                return event.text if event.source == "client" else f"agent note: {event.text}"
+                return notice_words(event)
             case e.PermissionRequested():
                 self._asked[event.request_id] = event
                 return None

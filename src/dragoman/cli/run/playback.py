@@ -17,7 +17,7 @@ import msgspec
 from dragoman.cli.commands import demo_agent
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.render import plain, terminal_view
-from dragoman.cli.render.event_text import called, fenced, shown
+from dragoman.cli.render.event_text import called, fenced, notice_words, shown
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BOLD, CYAN, DIM, RED, YELLOW, Style, can_draw, wants_colour
 from dragoman.cli.render.view import Stage, View, heading
@@ -183,9 +183,12 @@ class Playback(Stage):
 
     def show(self, event: e.Event, state: SessionState) -> None:
         self._view.show(event, state)
-        # The other kind of view says so itself.
-        if isinstance(event, e.TurnEnded) and isinstance(self._view, plain.PlainView):
+        if not isinstance(self._view, plain.PlainView):
+            return  # it says so itself
+        if isinstance(event, e.TurnEnded):
             self._ended_early(event)
+        elif isinstance(event, e.Notice):
+            self.remark(notice_words(event))
 
     def _ended_early(self, event: e.TurnEnded) -> None:
         if event.error is None and event.stop_reason not in ("cancelled", "end_turn", None):

@@ -45,10 +45,10 @@ export function PermissionSubject({ session, pending, cwd }: Props) {
 }
 
 /** The title of a request, if it says more than what is shown. */
-export function titleOf({ title, argv, paths, cwd: folder }: PendingPermission, cwd: string): string {
+export function titleOf({ title, argv, paths, env, cwd: folder }: PendingPermission, cwd: string): string {
   const commands = argv === null ? [] : [commandLine(argv), argv.join(' ')]
   const places = paths.flatMap((path) => [path, within(path, cwd), path.slice(path.lastIndexOf('/') + 1)])
-  return titleBeyond(title, [...commands, ...places, folder ?? cwd])
+  return titleBeyond(title, [...commands, ...places, folder ?? cwd, `with ${env.join(', ')} set`])
 }
 
 /** The agent's words for what it claims; ours only where they add something. */
