@@ -140,12 +140,33 @@ async def test_only_a_host_takes_up_what_is_due(tmp_path: Path) -> None:
             await live.recording.settled()
         async with hub_of(store, agent) as hub:
             await hub.parked.take_up()
-            assert agent.prompts == ["fix it"]
+            assert (list(hub.live), agent.prompts) == ([], ["fix it"])
             await hub.be_host(Presence(name="it", agents=lambda: ["it"]))
             await hub.parked.take_up()
             await until(lambda: len(agent.prompts) == 2 and hub.live[session_id].idle)
             assert agent.prompts == ["fix it", "fix it"]
             assert (await hub.state(session_id)).parked is None
+
+
+async def test_one_that_is_left_before_it_was_sent_stays_parked_and_is_not_queued(
+    tmp_path: Path,
+) -> None:
+    agent = Limited()
+    async with stored(tmp_path) as store, hub_of(store, agent) as hub:
+        live = await parked_in(hub, tmp_path)
+
+        async def never() -> None:
+            await asyncio.Event().wait()
+
+        live.session.before_turn = never
+        await live.session.parking.send_now()
+        await hub.detach(live)
+        state = await hub.state(live.id)
+        assert (state.parked is not None, state.queue, agent.prompts) == (True, [], ["fix it"])
+        assert (await hub.record(live.id)).status == "parked"
+        await hub.send(live.id, c.ContinueParked())
+        await until(lambda: hub.live[live.id].idle)
+        assert agent.prompts == ["fix it", "fix it"]
 
 
 # ── kill -9 ─────────────────────────────────────────────────────────────────────────────────────
