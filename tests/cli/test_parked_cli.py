@@ -29,5 +29,5 @@ def test_a_run_that_is_to_ask_ends_with_code_6_and_what_to_do(dragoman: Dragoman
 def test_without_the_option_the_run_fails(dragoman: Dragoman) -> None:
     failed = dragoman("hello", agent="limited_once")
     assert failed.code == 1
-    assert "a rate limit" in failed.err
-    assert "Rate limit exceeded" in failed.err
+    assert failed.err.startswith("dragoman: Rate limit exceeded")
+    assert failed.err.count("\n") == 1

@@ -60,7 +60,9 @@ told: dict[int, socket.socket] = {}
 def tell_the_end(_number: int, _frame: object) -> None:
     while ended := _next_end():
         code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-        with told.pop(ended.si_pid) as whom:
+        if (whom := told.pop(ended.si_pid, None)) is None:
+            return  # we interrupt ourselves: who is at it continues with the next
+        with whom:
             whom.sendall(b"%d\n" % code)
         os.waitpid(ended.si_pid, 0)
 

@@ -193,7 +193,10 @@ def answered_elsewhere(options: Iterable[PermissionOption], option_id: str | Non
     return f"answered in another window: {name}" if name else "answered in another window"
 
 
-def notice_words(notice: e.Notice) -> str:
+def notice_words(notice: e.Notice) -> str | None:
+    """None for a limit that ends the turn: the error of the turn says the same."""
+    if isinstance(notice, e.TurnLimited) and notice.parked is None:
+        return None
     return notice.text if notice.source == "client" else f"agent note: {notice.text}"
 
 

@@ -187,8 +187,8 @@ class Playback(Stage):
             return  # it says so itself
         if isinstance(event, e.TurnEnded):
             self._ended_early(event)
-        elif isinstance(event, e.Notice):
-            self.remark(notice_words(event))
+        elif isinstance(event, e.Notice) and (words := notice_words(event)) is not None:
+            self.remark(words)
 
     def _ended_early(self, event: e.TurnEnded) -> None:
         if event.error is None and event.stop_reason not in ("cancelled", "end_turn", None):

@@ -525,7 +525,10 @@ def _pidfd(pid: int) -> int:
 def _status(process: int, pid: int) -> ExitStatus | None:
     """How a process ended, as far as that is to be known: its parent may have asked already."""
     code = _reaped_code(process)
-    code = _zombie_code(pid) if code is None else code
+    if code is None:
+        code = _zombie_code(pid)
+    if code is None:
+        code = _reaped_code(process)  # its parent asked between these two looks
     return None if code is None else ExitStatus.of(os.waitstatus_to_exitcode(code))
 
 

@@ -109,7 +109,7 @@ def _add_parked(actions: Actions) -> None:
     hand = actions.add(
         "hand-over",
         "have another agent do the prompt that waits for the end of a limit",
-        "  dragoman sessions hand-over fix codex            in a new session, whose id is printed",
+        "  dragoman sessions hand-over fix codex   in a new session, whose id is printed",
         module="parked",
     )
     _add_session(hand)
