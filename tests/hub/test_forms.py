@@ -120,6 +120,17 @@ async def until_there(folder: Path, words: str) -> None:
             await a_moment()
 
 
+async def until_it_stands_still(process: int) -> None:
+    """It does between two writes, which may be a little later."""
+    async with asyncio.timeout(60):
+        while not _stands_still(process):
+            await a_moment()
+
+
+def _stands_still(process: int) -> bool:
+    return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].startswith("T")
+
+
 async def a_moment() -> None:
     await asyncio.sleep(0.02)
 
@@ -129,6 +140,7 @@ async def a_moment() -> None:
 async def test_no_file_ever_has_what_was_typed(tmp_path: Path, killed: bool) -> None:
     with waiting_answer(tmp_path) as (owner, answering):
         await until_there(tmp_path, '"command":"sealed"')
+        await until_it_stands_still(owner)
         assert files_with(tmp_path, CANARY) == []
         if killed:
             os.kill(owner, signal.SIGKILL)
