@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Literal
 
 from support.clients import gathered, opened, started, until
 from support.raw_agent import RawAgent
@@ -16,8 +17,16 @@ from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import ask, tool_call, usage, wait_for_cancel
 
 
-def limit(measure: Measure, most: float, **fields: object) -> SpendingLimit:
-    return SpendingLimit(measure=measure, most=most, source=f"--max-{measure}", **fields)  # pyright: ignore[reportArgumentType]
+def limit(
+    measure: Measure,
+    most: float,
+    *,
+    per: Literal["session", "turn"] = "session",
+    then: Literal["stop", "warn"] = "stop",
+    agent: str = "*",
+) -> SpendingLimit:
+    source = f"--max-{measure}"
+    return SpendingLimit(measure=measure, most=most, per=per, then=then, agent=agent, source=source)
 
 
 def reached(events: list[e.Event]) -> list[tuple[str, float]]:

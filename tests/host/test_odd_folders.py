@@ -194,7 +194,7 @@ async def test_a_pipe_in_the_users_repository_does_not_stop_the_loop(
 
 
 def _release_reader(pipe: Path, done: threading.Event) -> bool:
-    """One that would wait for ever; whether there was any."""
+    """Let a reader that waits for a writer go on; whether there was one after half a minute."""
     if done.wait(30):
         return False
     os.close(os.open(pipe, os.O_WRONLY))

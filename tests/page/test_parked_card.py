@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from page.browsing import browsed, new_session, person, prompt
 from page.site import scripted, served
-from playwright.async_api import expect
+from playwright.async_api import Locator, Page, expect
 
 
 def parking(folder: Path) -> tuple[str, str]:
@@ -22,17 +24,23 @@ def parking(folder: Path) -> tuple[str, str]:
     return words
 
 
-@pytest.mark.parametrize("way", ["continue", "drop"])
-async def test_a_parked_prompt_is_continued_or_dropped(tmp_path: Path, way: str) -> None:
-    words = parking(tmp_path)
+@asynccontextmanager
+async def parked(folder: Path) -> AsyncGenerator[tuple[Page, Locator]]:
+    """The page of a session whose prompt is parked, and its card."""
+    words = parking(folder)
     async with (
-        served(tmp_path, *words) as site,
+        served(folder, *words) as site,
         browsed() as browser,
         person(browser, site) as page,
     ):
         await new_session(page)
         await prompt(page, "fix the test")
-        card = page.get_by_role("region", name="Parked prompt")
+        yield page, page.get_by_role("region", name="Parked prompt")
+
+
+@pytest.mark.parametrize("way", ["continue", "drop"])
+async def test_a_parked_prompt_is_continued_or_dropped(tmp_path: Path, way: str) -> None:
+    async with parked(tmp_path) as (page, card):
         await expect(card).to_contain_text("The plan of this agent is used up.")
         await expect(card).to_contain_text("The prompt is sent again at")
         await expect(page.locator('.status[data-mark="parked"]').first).to_be_visible()
@@ -47,15 +55,7 @@ async def test_a_parked_prompt_is_continued_or_dropped(tmp_path: Path, way: str)
 
 
 async def test_a_parked_prompt_is_handed_to_another_agent(tmp_path: Path) -> None:
-    words = parking(tmp_path)
-    async with (
-        served(tmp_path, *words) as site,
-        browsed() as browser,
-        person(browser, site) as page,
-    ):
-        await new_session(page)
-        await prompt(page, "fix the test")
-        card = page.get_by_role("region", name="Parked prompt")
+    async with parked(tmp_path) as (page, card):
         before = page.url
         await card.get_by_role("button", name="Hand it over").click()
         await card.get_by_role("button", name="other").click()

@@ -63,7 +63,7 @@ def _worded(said_by: str, kind: LimitKind, pattern: str, evidence: str) -> Limit
 
 
 def _answered(said_by: str, kind: LimitKind, pattern: str) -> LimitReport:
-    """An answer whose last paragraph is the report; Goose has one more behind it."""
+    """An answer that ends with the report; Goose adds a paragraph that suggests to retry."""
     end = r"[^\n]*(?:\n\nPlease retry if you think[^\n]*)?\s*\Z"
     found = re.compile(rf"(?:\A|\n\n){pattern}{end}")
     evidence = f"{said_by} with a model that answers 402, 429, 503 and 529"

@@ -26,5 +26,7 @@ class HubLimits(msgspec.Struct, kw_only=True):
     """How long an owner that is gone, and may only be cut off, has to come back to what it runs."""
     stray_seconds: float = 10.0
     """How long a shared agent without a session may continue to send before it is ended."""
+    parked_seconds: float = 5.0
+    """How often to look for parked prompts that are due and that no process runs."""
     trim_seconds: float = 1.0
     """How long after a session was detached its memory is given back to the system."""

@@ -29,7 +29,6 @@ logger = logging.getLogger("dragoman.hub")
 _SWEEP_SECONDS = 1.0
 _LOOK_SECONDS = 0.5
 _RENEW_SECONDS = LEASE_SECONDS / 4
-PARKED_SECONDS = 5.0
 IDLE_SECONDS = 600.0
 """After so long without use a session is detached and an agent stopped, if it can continue."""
 _AT_HAND_SECONDS = 30.0
@@ -59,7 +58,9 @@ class Maintenance:
                 self._keep_on(_SWEEP_SECONDS, self.recover, self._save, self.detach_idle)
             ),
             asyncio.create_task(self._keep_on(_RENEW_SECONDS, self._renew_if_any)),
-            asyncio.create_task(self._keep_on(PARKED_SECONDS, self._hub.parked.take_up)),
+            asyncio.create_task(
+                self._keep_on(self._hub.limits.parked_seconds, self._hub.parked.take_up)
+            ),
         ]
 
     async def aclose(self) -> None:

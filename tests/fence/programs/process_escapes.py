@@ -159,7 +159,7 @@ def by_terminal_of_another() -> None:
 
 @escape
 def by_typing_into_the_terminal() -> None:
-    """Of whoever started us, as if a person did."""
+    """The terminal of the process that started this one, as if a person typed there."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR)
     except OSError as error:

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from one_agent import OneAgent
+
 from dragoman import Client
-from dragoman.client.mcp import McpServer
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session.events import ElicitationRequested
-from dragoman.session.facts import Offer, SystemPrompt
 from dragoman.store.open import open_store
 from dragoman.testing import ScriptedAgent
 
@@ -27,18 +27,8 @@ AGENT = ScriptedAgent.command(
 )
 
 
-class Launcher:
-    def client(self, agent: str, cwd: str, offer: Offer) -> Client:
-        return Client.start(AGENT, name=agent)
-
-    def is_shared(self, agent: str) -> bool:
-        return True
-
-    def mcp_servers(self) -> list[McpServer]:
-        return []
-
-    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
-        return None
+def launched(name: str) -> Client:
+    return Client.start(AGENT, name=name)
 
 
 class StandsStill(Hub):
@@ -74,7 +64,7 @@ class StandsStill(Hub):
 
 async def main() -> None:
     store = await open_store(FOLDER / "data")
-    async with StandsStill(store, Launcher()) as hub:
+    async with StandsStill(store, OneAgent(launched)) as hub:
         live = await hub.create("asks", str(FOLDER))
         await hub.send(live.id, c.Prompt("CANARY-OF-THE-PROMPT"))
         async for page in hub.watch(live.id):

@@ -9,11 +9,11 @@ import asyncio
 import sys
 from pathlib import Path
 
+from one_agent import OneAgent
+
 from dragoman import Client, Policy
-from dragoman.client.mcp import McpServer
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.session.facts import Offer, SystemPrompt
 from dragoman.store.open import open_store
 from dragoman.testing import ScriptedAgent
 
@@ -23,23 +23,13 @@ AGENT = ScriptedAgent.command(
 )
 
 
-class Launcher:
-    def client(self, agent: str, cwd: str, offer: Offer) -> Client:
-        return Client.start(AGENT, name=agent, policy=Policy(yolo=True))
-
-    def is_shared(self, agent: str) -> bool:
-        return True
-
-    def mcp_servers(self) -> list[McpServer]:
-        return []
-
-    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
-        return None
+def launched(name: str) -> Client:
+    return Client.start(AGENT, name=name, policy=Policy(yolo=True))
 
 
 async def main() -> None:
     store = await open_store(FOLDER / "store")
-    async with Hub(store, Launcher()) as hub:
+    async with Hub(store, OneAgent(launched)) as hub:
         live = await hub.create("busy", str(FOLDER))
         say(f"session {live.id}")
         for number in range(15):

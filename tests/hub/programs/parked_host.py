@@ -10,14 +10,14 @@ import asyncio
 import sys
 from pathlib import Path
 
+from one_agent import OneAgent
+
 from dragoman import Client
-from dragoman.client.mcp import McpServer
-from dragoman.hub import maintenance
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.host_service import Presence
 from dragoman.hub.hub import Hub
+from dragoman.hub.hub_limits import HubLimits
 from dragoman.session.events import TurnLimited
-from dragoman.session.facts import Offer, SystemPrompt
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.postgres.store import open_postgres
@@ -28,21 +28,10 @@ AGENT = ScriptedAgent.command(
     f"{Path(__file__).with_name('agents.py')}:limited",
     env={"STORE": str(FOLDER / "agent"), "PROMPTS": str(FOLDER / "prompts.txt")},
 )
-maintenance.PARKED_SECONDS = 0.05
 
 
-class Launcher:
-    def client(self, agent: str, cwd: str, offer: Offer) -> Client:
-        return Client.start(AGENT, name=agent, on_limit="park")
-
-    def is_shared(self, agent: str) -> bool:
-        return True
-
-    def mcp_servers(self) -> list[McpServer]:
-        return []
-
-    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
-        return None
+def launched(name: str) -> Client:
+    return Client.start(AGENT, name=name, on_limit="park")
 
 
 async def main() -> None:
@@ -50,7 +39,12 @@ async def main() -> None:
     place = FOLDER / "home"
     store: Store = await (open_postgres(STORE, place) if is_shared else open_store(Path(STORE)))
     # All of these processes are on one machine, which has one home.
-    async with Hub(store, Launcher(), home="machine" if is_shared else None) as hub:
+    async with Hub(
+        store,
+        OneAgent(launched),
+        home="machine" if is_shared else None,
+        limits=HubLimits(parked_seconds=0.05),
+    ) as hub:
         await hub.be_host(Presence(name="it", agents=lambda: ["limited"], renamed=True))
         session_id = "-"
         if sys.argv[3:] == ["begin"]:
