@@ -30,7 +30,7 @@ from dragoman.cli.render import event_text, terminal_view
 from dragoman.host.rules.rule import RuleFields
 from dragoman.host.snapshots.folder_changes import FolderProblem
 from dragoman.host.snapshots.line_history import Hunk
-from dragoman.session import bounds, content, events, facts, permission_options, state
+from dragoman.session import content, events, facts, permission_options, state, state_limits
 from dragoman.store.records import Status
 from dragoman.web.shapes import policy_shapes, server_shapes, session_shapes
 
@@ -90,7 +90,7 @@ def files() -> dict[str, str]:
         **{f"{name}.ts": _headed(f"session/{name}.py", _types(name)) for name in MODULES},
         "responses.ts": _headed("web/shapes", _types("responses")),
         "characters.ts": _headed("safe_text.py", _characters()),
-        "limits.ts": _headed("session/bounds.py and cli/render", _limits()),
+        "limits.ts": _headed("session/state_limits.py and cli/render", _limits()),
         "permission_words.ts": _headed("session/permission_options.py", _permission_words()),
     }
 
@@ -318,11 +318,11 @@ def _characters() -> Iterator[str]:
 
 
 def _limits() -> Iterator[str]:
-    fields = [f"  {field.name}: number" for field in msgspec.structs.fields(bounds.Limits)]
+    fields = [f"  {field.name}: number" for field in msgspec.structs.fields(state_limits.Limits)]
     yield "\n".join(["export interface Limits {", *fields, "}"])
-    values = [f"{name}: {_value(value)}" for name, value in _fields(bounds.LIMITS).items()]
+    values = [f"{name}: {_value(value)}" for name, value in _fields(state_limits.LIMITS).items()]
     yield "\n".join(["export const LIMITS: Limits = {", *_filled(values, "  "), "}"])
-    yield _constants(bounds, "NODE", "ROW", "ID", "WORD")
+    yield _constants(state_limits, "NODE", "ROW", "ID", "WORD")
     yield _constants(event_text, "EMPTY_RUN", "LONG_LINE", "LINE_START", "LINE_END")
     yield _constants(terminal_view, "OUTPUT_LINES")
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dragoman.agents.sign_ins import AuthStatus
     from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
     from dragoman.client.client import Client, run_prompt
-    from dragoman.client.config import HostCapabilities, SessionOptions, Timeouts, tracing
+    from dragoman.client.client_options import HostCapabilities, SessionOptions, Timeouts, tracing
     from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
     from dragoman.client.sessions.prompts import PromptInput
     from dragoman.client.sessions.session import Session
@@ -411,7 +411,7 @@ _NAMES = {
     "agents.sign_ins": "AuthStatus",
     "client.capabilities": "AgentCapabilities AgentInfo AuthMethod SessionInfo",
     "client.client": "Client run_prompt",
-    "client.config": "HostCapabilities SessionOptions Timeouts tracing",
+    "client.client_options": "HostCapabilities SessionOptions Timeouts tracing",
     "client.mcp": "HttpServer InProcessServer McpServer SseServer StdioServer",
     "client.sessions.prompts": "PromptInput",
     "client.sessions.session": "Session",

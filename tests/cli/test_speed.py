@@ -38,7 +38,7 @@ def test_help_needs_next_to_nothing(dragoman: Dragoman) -> None:
         "dragoman.cli.main",
         "dragoman.cli.options",
         "dragoman.cli.parsers",
-        "dragoman.cli.streams",
+        "dragoman.cli.standard_streams",
     }
 
 

@@ -15,11 +15,11 @@ from dragoman.client.sessions.turn import Turn
 from dragoman.errors import SlowConsumer
 from dragoman.host.terminals.provider import new_terminal_id
 from dragoman.session import events as e
-from dragoman.session.bounds import LIMITS
 from dragoman.session.content import ContentItem, Meta, Text
 from dragoman.session.facts import ConfigOption
 from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
+from dragoman.session.state_limits import LIMITS
 from dragoman.stream import MAX_STREAM_BYTES, Stream
 
 MIB = 1 << 20

@@ -10,8 +10,8 @@ from support.clients import started
 from support.cost import resident_bytes
 
 from dragoman.schema import v1
-from dragoman.session.bounds import LIMITS
 from dragoman.session.state import AgentEntry, SessionState
+from dragoman.session.state_limits import LIMITS
 from dragoman.testing import AgentTurn, ScriptedAgent
 
 MIB = 1 << 20

@@ -14,8 +14,8 @@ from dragoman.client.dialects.v2 import wire_format
 from dragoman.errors import InvalidMessage
 from dragoman.schema import v2
 from dragoman.session import events as e
-from dragoman.session.bounds import ID, LIMITS, weigh, weigh_struct
 from dragoman.session.facts import Cost
+from dragoman.session.state_limits import ID, LIMITS, weigh, weigh_struct
 
 MUCH = "x" * 2_000_000
 

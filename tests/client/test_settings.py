@@ -12,8 +12,8 @@ from support.raw_agent import RawAgent
 from dragoman.client.sessions.config_options import with_own
 from dragoman.errors import SessionGone, Unsupported
 from dragoman.session import events as e
-from dragoman.session.bounds import LIMITS, weigh_struct
 from dragoman.session.facts import ConfigChoice, ConfigOption, Mode
+from dragoman.session.state_limits import LIMITS, weigh_struct
 
 MODES = {
     "currentModeId": "ask",

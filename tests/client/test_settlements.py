@@ -21,10 +21,10 @@ from dragoman.host.permissions import consent, wording
 from dragoman.host.permissions.always_rules import describe
 from dragoman.host.permissions.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM
 from dragoman.host.permissions.wording import with_losses
-from dragoman.session import bounds
 from dragoman.session import events as e
-from dragoman.session.bounds import weigh_struct
+from dragoman.session import state_limits
 from dragoman.session.facts import Decider
+from dragoman.session.state_limits import weigh_struct
 
 # ── settled exactly once ──────────────────────────────────────────────────────────────────────
 
@@ -229,7 +229,7 @@ async def test_many_requests_about_a_large_call_are_read_one_by_one_and_it_is_no
 ) -> None:
     """Each costs the loop little, and others get a turn between two."""
     reading, most, weighed = 0, 0, 0
-    claim, weigh = ClaimReader.read, bounds.weigh
+    claim, weigh = ClaimReader.read, state_limits.weigh
 
     async def read(*args: Any) -> Any:
         nonlocal reading, most
@@ -257,7 +257,7 @@ async def test_many_requests_about_a_large_call_are_read_one_by_one_and_it_is_no
         await until(lambda: s.session.state.tool_call("t"))
         large = s.session.state.tool_call("t")
         assert large is not None
-        monkeypatch.setattr(bounds, "weigh", counted)
+        monkeypatch.setattr(state_limits, "weigh", counted)
         params = {**question(), "toolCall": {"toolCallId": "t"}}
         asking = [s.ask_permission(params) for _ in range(40)]
         await until(

@@ -21,10 +21,10 @@ from dragoman.client.dialects.v2.inbound import Serving
 from dragoman.client.dialects.v2.wire_format import diffs
 from dragoman.schema import codec, v2
 from dragoman.session import events as e
-from dragoman.session.bounds import ID, LIMITS
 from dragoman.session.content import Diff, Text, UnknownItem
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
+from dragoman.session.state_limits import ID, LIMITS
 
 
 class Told:

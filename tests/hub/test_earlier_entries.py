@@ -14,10 +14,10 @@ from support.hubs import stored
 from dragoman.hub.stored import stored_sessions
 from dragoman.hub.stored.stored_sessions import Past, stored_state, whole_thread
 from dragoman.session import events as e
-from dragoman.session.bounds import Limits
 from dragoman.session.content import Text
 from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState, ToolCall
+from dragoman.session.state_limits import Limits
 from dragoman.store.base import Store
 from dragoman.store.records import Batch, StoredEvent, decode_events, encode_event
 

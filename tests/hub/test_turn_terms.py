@@ -15,7 +15,7 @@ from support.hubs import TestLauncher, seen_until, stored, stored_events
 from support.peers import soon
 
 from dragoman import Policy, Rule
-from dragoman.client.config import HostCapabilities
+from dragoman.client.client_options import HostCapabilities
 from dragoman.errors import CommandRefused
 from dragoman.host.rules.policy import flag_rules
 from dragoman.host.rules.rule import RuleFields

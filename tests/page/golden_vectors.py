@@ -14,7 +14,6 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.session import events as e
-from dragoman.session.bounds import LIMITS, Limits
 from dragoman.session.content import (
     UNREAD,
     Content,
@@ -58,6 +57,7 @@ from dragoman.session.state import (
     ThoughtEntry,
     UserEntry,
 )
+from dragoman.session.state_limits import LIMITS, Limits
 
 GOLDEN = Path(__file__).parents[2] / "web" / "test" / "golden.json"
 

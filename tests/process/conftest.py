@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from process import running
 
-from dragoman.fence.listener import let_all_through
 from dragoman.fence.plan import FencePlan
+from dragoman.fence.seccomp_listener import let_all_through
 from dragoman.host.fence.fence import support
 from dragoman.process import zygote_client
 from dragoman.process.child import Process

@@ -6,7 +6,6 @@ import pytest
 from support.folding import fold
 
 from dragoman.session import events as e
-from dragoman.session.bounds import LIMITS
 from dragoman.session.content import Content, Diff, Text
 from dragoman.session.facts import (
     Command,
@@ -27,6 +26,7 @@ from dragoman.session.state import (
     SessionState,
     Subagent,
 )
+from dragoman.session.state_limits import LIMITS
 
 # ── facts ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import pytest
 
 from dragoman.session import events as e
-from dragoman.session.bounds import Limits
 from dragoman.session.content import Image, Text
 from dragoman.session.facts import PlanStep
 from dragoman.session.reduce import fold
 from dragoman.session.retelling import Retelling, Told
 from dragoman.session.state import SessionState
+from dragoman.session.state_limits import Limits
 
 
 def user(text: str) -> e.Event:

@@ -12,7 +12,6 @@ from support.examples import examples
 from support.folding import any_events
 
 from dragoman.session import events as e
-from dragoman.session.bounds import Limits
 from dragoman.session.content import (
     Content,
     ContentItem,
@@ -23,6 +22,7 @@ from dragoman.session.content import (
     UnknownContent,
 )
 from dragoman.session.facts import Decision, PermissionOption
+from dragoman.session.state_limits import Limits
 from dragoman.ui_stream import UIMessage, messages
 from dragoman.ui_stream.chunks import ToolOutputAvailable
 from dragoman.ui_stream.message_history import MAX_MESSAGE, History

@@ -12,7 +12,7 @@ from support.hubs import TestLauncher, stored
 from dragoman import AgentCommand
 from dragoman.hub.hub import Hub
 from dragoman.store.records import SessionFilter
-from dragoman.web.server.runner import first_session
+from dragoman.web.server.lifecycle import first_session
 
 DEMO = AgentCommand(sys.executable, ("-m", "dragoman", "demo-agent"))
 

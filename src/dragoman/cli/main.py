@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from dragoman.cli import streams
+from dragoman.cli import standard_streams
 
 _TALKS = ("run", "chat")
 """Those that start an agent whatever their arguments."""
@@ -18,14 +18,14 @@ _TALKS = ("run", "chat")
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    streams.leave_at_once_when_interrupted()
-    streams.prepare()
+    standard_streams.leave_at_once_when_interrupted()
+    standard_streams.prepare()
     try:
         return _run(list(sys.argv[1:] if words is None else words))
     except KeyboardInterrupt:
         return 130
     finally:
-        streams.settle()
+        standard_streams.settle()
 
 
 def _take_store(address: str | None) -> None:
@@ -50,5 +50,5 @@ def _run(words: list[str]) -> int:
     module = import_module(f"dragoman.cli.commands.{command.replace('-', '_')}")
     guard = import_module("dragoman.cli.exit_codes")
     if command not in _TALKS:  # those have more to import
-        streams.raise_when_interrupted()
+        standard_streams.raise_when_interrupted()
     return guard.guarded(lambda: module.run(arguments), debug=getattr(arguments, "debug", False))

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
 
-from dragoman.cli.streams import terminal_width
+from dragoman.cli.standard_streams import terminal_width
 
 TYPE_CHECKING = False  # that of `typing` would cost `--help` the import
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from dragoman.client.capabilities import (
     SessionInfo,
     explained,
 )
-from dragoman.client.config import (
+from dragoman.client.client_options import (
     Archived,
     Attendance,
     HostCapabilities,
@@ -57,9 +57,9 @@ from dragoman.host.rules.policy import Policy
 from dragoman.host.terminals.provider import TerminalsProvider
 from dragoman.host.workspace.files import FilesProvider
 from dragoman.rpc import Pace, Tap
-from dragoman.session.bounds import ID, LIMITS, weigh_struct
 from dragoman.session.facts import OnLimit
 from dragoman.session.limits.spending_limits import SpendingLimit
+from dragoman.session.state_limits import ID, LIMITS, weigh_struct
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, agent_name, is_remote, side_of
 from dragoman.transport.transport import Transport

@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman._version import __version__
 from dragoman.agents.settings import ModelProvider
-from dragoman.client.config import HostCapabilities, Timeouts
+from dragoman.client.client_options import HostCapabilities, Timeouts
 from dragoman.client.dialects.dialect import Dialect, Host, InboundHandler, Welcome
 from dragoman.client.dialects.v1.dialect import V1
 from dragoman.client.dialects.v1.inbound import WAITS, Serving
@@ -33,7 +33,7 @@ from dragoman.errors import (
     VersionMismatch,
 )
 from dragoman.rpc import Pace, Peer, Tap
-from dragoman.session.bounds import LIMITS, fitted, fitting
+from dragoman.session.state_limits import LIMITS, fitted, fitting
 from dragoman.transport.proxy_chain import ChainTransport
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, processes_of, way_to

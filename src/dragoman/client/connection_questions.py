@@ -20,7 +20,7 @@ from dragoman.host.forms.elicitation import (
 )
 from dragoman.host.permissions.questions import NO_ROOM, Questions, Room
 from dragoman.session import events as e
-from dragoman.session.bounds import weigh_struct
+from dragoman.session.state_limits import weigh_struct
 
 
 class OutsideQuestions:

@@ -26,9 +26,9 @@ from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationReques
 from dragoman.host.permissions.questions import NO_SUBJECT, PermissionAnswer, Subject
 from dragoman.host.requester import asked_by
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalSnapshot
-from dragoman.session.bounds import LIMITS, MIB, weigh_struct
 from dragoman.session.events import Event, SubagentEvent, SubagentUpdated, ToolCallUpdated
 from dragoman.session.facts import PermissionOption
+from dragoman.session.state_limits import LIMITS, MIB, weigh_struct
 
 if TYPE_CHECKING:
     from dragoman.client.sessions.session import Session

@@ -16,16 +16,6 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.session import events as e
-from dragoman.session.bounds import (
-    ID,
-    LIMITS,
-    WORD,
-    Limits,
-    fitted_as,
-    fitting,
-    limits_of_subagent,
-    weigh_struct,
-)
 from dragoman.session.content import Text
 from dragoman.session.facts import BackgroundWork, ContextUsage, Modes
 from dragoman.session.state import (
@@ -48,6 +38,16 @@ from dragoman.session.state import (
     UnknownEntry,
     UserEntry,
     ending_of,
+)
+from dragoman.session.state_limits import (
+    ID,
+    LIMITS,
+    WORD,
+    Limits,
+    fitted_as,
+    fitting,
+    limits_of_subagent,
+    weigh_struct,
 )
 from dragoman.session.steps import fenced_programs, prompt_queue, subagents, terminals
 from dragoman.session.thread import (

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from dragoman.session import events as e
-from dragoman.session.bounds import ID, LIMITS
 from dragoman.session.content import Content, Diff, Location, Meta, Text, ToolContent
 from dragoman.session.events import TurnEnded
 from dragoman.session.facts import (
@@ -34,6 +33,7 @@ from dragoman.session.facts import (
     TokenUsage,
     TurnTerms,
 )
+from dragoman.session.state_limits import ID, LIMITS
 
 TERMINAL_TAIL = LIMITS.tail
 """Characters of a terminal's output kept in state; the events have all that is recorded."""

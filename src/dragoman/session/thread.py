@@ -11,17 +11,6 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from dragoman.session import events as e
-from dragoman.session.bounds import (
-    ID,
-    NODE,
-    PIECE,
-    ROW,
-    Limits,
-    fitted,
-    fitting,
-    weigh,
-    weigh_struct,
-)
 from dragoman.session.content import UNREAD, Content, Text, ToolContent, UnknownItem
 from dragoman.session.state import (
     OPEN_STATUSES,
@@ -35,6 +24,17 @@ from dragoman.session.state import (
     ThoughtEntry,
     ToolCall,
     UserEntry,
+)
+from dragoman.session.state_limits import (
+    ID,
+    NODE,
+    PIECE,
+    ROW,
+    Limits,
+    fitted,
+    fitting,
+    weigh,
+    weigh_struct,
 )
 
 LAST_PROMPT = "last prompt"

@@ -15,9 +15,9 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
 from dragoman.session import events as e
-from dragoman.session.bounds import ID
 from dragoman.session.content import Text
 from dragoman.session.state import ToolCall
+from dragoman.session.state_limits import ID
 from dragoman.ui_stream import acp_json, data_parts
 from dragoman.ui_stream.acp_json import given
 from dragoman.ui_stream.chunks import (

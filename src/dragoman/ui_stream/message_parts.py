@@ -16,10 +16,10 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from dragoman.session import content as c
-from dragoman.session.bounds import ID, LIMITS, Limits
 from dragoman.session.events import Event
 from dragoman.session.reduce import reduce
 from dragoman.session.state import CompactionEntry, PeerMessageEntry, SessionState, ToolCall
+from dragoman.session.state_limits import ID, LIMITS, Limits
 from dragoman.ui_stream import acp_json, data_parts
 from dragoman.ui_stream.chunks import (
     Chunk,

@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dragoman.client.config import tracing
+from dragoman.client.client_options import tracing
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed, failure_of, response_for
 from dragoman.web.routing.openapi import document

@@ -13,9 +13,9 @@ from dragoman.hub.cluster.owner import is_gone
 from dragoman.hub.hub import Hub
 from dragoman.hub.running.settings_launcher import SettingsLauncher
 from dragoman.store.records import Owner
-from dragoman.web.costs import Costs
 from dragoman.web.last_turn import Endings
 from dragoman.web.shapes.session_shapes import OwnerShape
+from dragoman.web.spent_today import Costs
 from dragoman.web.streams.list_changes import Roster
 from dragoman.web.streams.sse import Batches
 from dragoman.web.uploads import Uploads

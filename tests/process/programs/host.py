@@ -20,8 +20,8 @@ import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from dragoman.fence.listener import let_all_through
 from dragoman.fence.plan import FencePlan
+from dragoman.fence.seccomp_listener import let_all_through
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 
 NAME, FOLDER, TOKEN, *SHAPES = sys.argv[1:]

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from dragoman.web.server.runner import ServeOptions, serve
+from dragoman.web.server.lifecycle import ServeOptions, serve
 
 HOW, SETTINGS = sys.argv[1:]
 FIFO = Path(os.environ["DRAGOMAN_HOME"]) / "fifo"

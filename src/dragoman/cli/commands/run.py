@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.cli import streams
+from dragoman.cli import standard_streams
 from dragoman.cli.ask.asker import TerminalAsker, asker_on
 from dragoman.cli.ask.session_questions import QuestionsElsewhere, SessionQuestions
 from dragoman.cli.ask.sign_in_prompt import sign_in_needed
@@ -64,14 +64,14 @@ def run(options: argparse.Namespace) -> int:
     if options.steer is not None:
         from dragoman.cli.run.steer_command import steer
 
-        streams.raise_when_interrupted()
+        standard_streams.raise_when_interrupted()
         return asyncio.run(steer(options))
     gc.disable()  # thousands of things are made by these imports, and none of them is garbage
     from dragoman.cli.run.job import prepare_turn
 
     gc.freeze()  # nor will they ever be
     gc.enable()
-    streams.raise_when_interrupted()
+    standard_streams.raise_when_interrupted()
     return run_job(prepare_turn(options))
 
 

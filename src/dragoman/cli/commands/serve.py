@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _serve(options: argparse.Namespace, address: Address, cwd: str, log: Lines) -> None:
     from dragoman.cli.run.agent_setup import given_rules, offer_of, typed_network
-    from dragoman.web.server.runner import ServeOptions, serve
+    from dragoman.web.server.lifecycle import ServeOptions, serve
 
     settings = ServeOptions(
         **address,

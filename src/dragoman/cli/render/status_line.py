@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from dragoman.cli.render.style import DIM, Style
-from dragoman.cli.streams import terminal_width
+from dragoman.cli.standard_streams import terminal_width
 from dragoman.safe_text import columns, single_line
 from dragoman.session import events as e
 

@@ -27,7 +27,7 @@ from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BLUE, BOLD, CYAN, DIM, GREEN, ITALIC, RED, YELLOW, Style
 from dragoman.cli.render.view import SubagentLines
 from dragoman.cli.render.wrap import folded
-from dragoman.cli.streams import terminal_width
+from dragoman.cli.standard_streams import terminal_width
 from dragoman.safe_text import Sanitiser, reveal, sanitise, single_line
 from dragoman.session import events as e
 from dragoman.session.content import Diff

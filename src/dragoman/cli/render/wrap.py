@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from dragoman.cli.render.style import Codes, Style
-from dragoman.cli.streams import terminal_width
+from dragoman.cli.standard_streams import terminal_width
 from dragoman.safe_text import columns
 
 _RUNS = re.compile(r"[ \t]+|[^ \t]+")

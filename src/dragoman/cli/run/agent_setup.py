@@ -19,7 +19,7 @@ from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.options import typed
 from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.client.client import Client
-from dragoman.client.config import HostCapabilities, Timeouts
+from dragoman.client.client_options import HostCapabilities, Timeouts
 from dragoman.client.mcp import McpServer
 from dragoman.data_directory import settings_file
 from dragoman.errors import Unsupported

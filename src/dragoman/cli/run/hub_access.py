@@ -17,7 +17,7 @@ from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.agent_setup import offer_of
 from dragoman.client.capabilities import NO_OVERRIDE, NO_SYSTEM_PROMPT
 from dragoman.client.client import Client
-from dragoman.client.config import tracing
+from dragoman.client.client_options import tracing
 from dragoman.client.mcp import McpServer
 from dragoman.errors import (
     AmbiguousSession,

@@ -22,7 +22,7 @@ from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BOLD, CYAN, DIM, RED, YELLOW, Style, can_draw, wants_colour
 from dragoman.cli.render.view import Stage, View, heading
 from dragoman.cli.run.follower import Follower
-from dragoman.cli.streams import terminal_width
+from dragoman.cli.standard_streams import terminal_width
 from dragoman.errors import ConfigError
 from dragoman.safe_text import sanitise, single_line
 from dragoman.session import events as e

@@ -18,7 +18,7 @@ from dragoman.agents.extensions import STEERING, said
 from dragoman.agents.settings import ModelProvider
 from dragoman.agents.sign_ins import AuthStatus, status_from
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
-from dragoman.client.config import Timeouts
+from dragoman.client.client_options import Timeouts
 from dragoman.client.dialects import steer_calls
 from dragoman.client.dialects.steer_calls import OnSteerReply, run_reply, steering_reply
 from dragoman.client.dialects.translation import (
@@ -36,7 +36,6 @@ from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, Term
 from dragoman.rpc import Peer
 from dragoman.schema import codec
 from dragoman.schema.model import Unknown
-from dragoman.session.bounds import LIMITS, fitted
 from dragoman.session.content import Content, Text
 from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import (
@@ -49,6 +48,7 @@ from dragoman.session.facts import (
 from dragoman.session.limits.output_quota import OutputQuota
 from dragoman.session.limits.spending import Meter
 from dragoman.session.state import SessionState
+from dragoman.session.state_limits import LIMITS, fitted
 from dragoman.wire.fast_path import Usual
 
 T = TypeVar("T")

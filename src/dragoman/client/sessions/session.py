@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 from dragoman.client.capabilities import AgentCapabilities
-from dragoman.client.config import traced
+from dragoman.client.client_options import traced
 from dragoman.client.dialects.dialect import Dialect, Finished, Meta, Place
 from dragoman.client.sessions import session_controls
 from dragoman.client.sessions.folder_tracker import FolderWork

@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman.agents.extensions import Quirks, quirks_for
 from dragoman.client.capabilities import lacking_for
-from dragoman.client.config import HostCapabilities, traced
+from dragoman.client.client_options import HostCapabilities, traced
 from dragoman.client.dialects.dialect import Opened, Place
 from dragoman.client.mcp import InProcessServer, McpServer, StdioServer, supported
 from dragoman.client.router import Router
@@ -37,10 +37,10 @@ from dragoman.host.rules.policy import Policy
 from dragoman.host.workspace.jail import found
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
-from dragoman.session.bounds import ID, LIMITS, fitted
 from dragoman.session.facts import OnLimit, SystemPrompt
 from dragoman.session.limits.spending import Meter
 from dragoman.session.limits.spending_limits import SpendingLimit, limits_for
+from dragoman.session.state_limits import ID, LIMITS, fitted
 
 if TYPE_CHECKING:
     from dragoman.client.client import Client

@@ -22,9 +22,9 @@ from dragoman.client.sessions.session_log import SessionLog
 from dragoman.client.sessions.turn import Turn
 from dragoman.errors import DragomanError
 from dragoman.session import events as e
-from dragoman.session.bounds import LIMITS, drop_oldest
 from dragoman.session.facts import SteerOutcome, SteerWay
 from dragoman.session.state import QueuedPrompt
+from dragoman.session.state_limits import LIMITS, drop_oldest
 
 logger = logging.getLogger("dragoman.client")
 

@@ -11,9 +11,9 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from dragoman.session import events as e
-from dragoman.session.bounds import ID
 from dragoman.session.facts import SubagentState
 from dragoman.session.state import OVER_STATUSES, SessionState
+from dragoman.session.state_limits import ID
 
 if TYPE_CHECKING:
     from dragoman.client.sessions.session import Session

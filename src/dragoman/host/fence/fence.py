@@ -19,8 +19,8 @@ import msgspec
 
 from dragoman.data_directory import data_directory, make_private
 from dragoman.errors import FenceError, StartError
-from dragoman.fence.listener import let_all_through
 from dragoman.fence.plan import FencePlan
+from dragoman.fence.seccomp_listener import let_all_through
 from dragoman.host.fence.covered_paths import listening_sockets, without_sockets
 from dragoman.host.fence.fence_terms import FenceMode, NetworkTerms
 from dragoman.host.fence.floor import FenceWay, Floor

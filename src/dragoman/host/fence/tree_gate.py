@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 
 from dragoman.fence import seccomp
 from dragoman.fence.kernel_calls import open_exactly
-from dragoman.fence.listener import Call, Gone, Listener, Unreadable
+from dragoman.fence.seccomp_listener import Call, Gone, Listener, Unreadable
 from dragoman.host.fence.floor import Floor
 from dragoman.host.fence.overseer import MOST_PARENTS, Overseer, ProgramStart
 from dragoman.host.fence.refusal_count import MOST_TOLD, RefusalCount, times

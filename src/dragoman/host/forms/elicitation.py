@@ -20,10 +20,10 @@ from dragoman.host.permissions.wording import blame
 from dragoman.host.requester import asking_subagent
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
-from dragoman.session.bounds import weigh_struct
 from dragoman.session.events import ElicitationRequested
 from dragoman.session.facts import ElicitationQuestion
 from dragoman.session.state import PendingElicitation, SessionState
+from dragoman.session.state_limits import weigh_struct
 
 
 # Structs may be frozen whatever their base is: this one is nobody's to change once it is asked.

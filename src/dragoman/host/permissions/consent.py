@@ -71,10 +71,10 @@ from dragoman.host.rules.rule import RuleFields
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session import facts
-from dragoman.session.bounds import weigh_struct
 from dragoman.session.content import ToolContent
 from dragoman.session.facts import PermissionOption
 from dragoman.session.state import PendingPermission, SessionState
+from dragoman.session.state_limits import weigh_struct
 
 Granted: TypeAlias = Callable[[Grants], bool]
 

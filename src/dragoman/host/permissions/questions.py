@@ -20,8 +20,8 @@ import msgspec
 
 from dragoman.host.rules.policy import NO_RULE, PolicyDecision
 from dragoman.session import facts
-from dragoman.session.bounds import MIB
 from dragoman.session.facts import Decision, PermissionQuestion
+from dragoman.session.state_limits import MIB
 
 
 # Structs may be frozen whatever their base is: this one is nobody's to change once it is asked.

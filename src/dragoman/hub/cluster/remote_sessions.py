@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.client.config import current_trace
+from dragoman.client.client_options import current_trace
 from dragoman.errors import (
     CommandRefused,
     DragomanError,

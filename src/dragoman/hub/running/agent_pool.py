@@ -22,7 +22,7 @@ import msgspec
 from dragoman.agents.sign_ins import AuthStatus
 from dragoman.client.capabilities import SessionInfo
 from dragoman.client.client import Client
-from dragoman.client.config import Archived
+from dragoman.client.client_options import Archived
 from dragoman.client.mcp import McpServer
 from dragoman.data_directory import make_private
 from dragoman.errors import DragomanError, RemoteError

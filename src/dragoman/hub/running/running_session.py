@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
-from dragoman.client.config import tracing
+from dragoman.client.client_options import tracing
 from dragoman.client.dialects.dialect import Dialect
 from dragoman.client.sessions.prompts import PromptInput
 from dragoman.client.sessions.session import Session

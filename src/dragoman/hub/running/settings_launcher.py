@@ -20,7 +20,7 @@ from dragoman.agents.settings import (
     system_prompt_of,
 )
 from dragoman.client.client import Client
-from dragoman.client.config import HostCapabilities
+from dragoman.client.client_options import HostCapabilities
 from dragoman.client.mcp import McpServer
 from dragoman.errors import FenceError, Unsupported
 from dragoman.host.fence.fence_terms import FenceMode, FenceTerms, NetworkTerms, changed_terms

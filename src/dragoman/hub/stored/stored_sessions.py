@@ -17,10 +17,10 @@ import msgspec
 
 from dragoman._version import __version__
 from dragoman.errors import AmbiguousSession, UnknownSession
-from dragoman.session.bounds import LIMITS, ROW, Limits
 from dragoman.session.events import Event
 from dragoman.session.reduce import fold, reduce
 from dragoman.session.state import AnyEntry, SessionState, UserEntry
+from dragoman.session.state_limits import LIMITS, ROW, Limits
 from dragoman.store.base import Store, event_pages
 from dragoman.store.records import (
     Lease,

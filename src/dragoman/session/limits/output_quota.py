@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.session.bounds import ID, LIMITS, drop_oldest
 from dragoman.session.events import Event, SubagentEvent, TerminalExited, TerminalOutput
+from dragoman.session.state_limits import ID, LIMITS, drop_oldest
 
 _MIB = 1024 * 1024
 _TAIL = 64 * 1024

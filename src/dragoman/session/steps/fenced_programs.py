@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.session import events as e
-from dragoman.session.bounds import ID, WORD, Limits
 from dragoman.session.facts import ProgramRun
 from dragoman.session.state import SessionState
+from dragoman.session.state_limits import ID, WORD, Limits
 from dragoman.session.thread import cut_line
 
 

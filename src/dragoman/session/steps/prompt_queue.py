@@ -6,8 +6,8 @@ Pure. Steers come before other prompts, in their order.
 from __future__ import annotations
 
 from dragoman.session import events as e
-from dragoman.session.bounds import Limits
 from dragoman.session.state import QueuedPrompt, SessionState, UserEntry
+from dragoman.session.state_limits import Limits
 from dragoman.session.thread import LAST_PROMPT, add, append, piece_of, put
 
 

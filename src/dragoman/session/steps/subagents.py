@@ -8,7 +8,6 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from dragoman.session import events as e
-from dragoman.session.bounds import ID, Limits, fitted, fitted_as
 from dragoman.session.facts import SubagentState
 from dragoman.session.state import (
     OPEN_STATUSES,
@@ -17,6 +16,7 @@ from dragoman.session.state import (
     Subagent,
     ToolCall,
 )
+from dragoman.session.state_limits import ID, Limits, fitted, fitted_as
 from dragoman.session.thread import forget_all
 
 TOLD = frozenset(

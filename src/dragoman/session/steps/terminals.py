@@ -6,8 +6,8 @@ All of them share one limit; one that is over makes room before one that runs. P
 from __future__ import annotations
 
 from dragoman.session import events as e
-from dragoman.session.bounds import ID, WORD, Limits, fitted
 from dragoman.session.state import SessionState, Terminal
+from dragoman.session.state_limits import ID, WORD, Limits, fitted
 from dragoman.session.thread import join
 
 

@@ -14,7 +14,6 @@ from dragoman.hub.cluster import commands as c
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.stored.spent import used_turns
 from dragoman.hub.stored.usage_report import usage_rows
-from dragoman.session.bounds import ROW
 from dragoman.session.content import Content
 from dragoman.session.state import (
     AgentEntry,
@@ -25,6 +24,7 @@ from dragoman.session.state import (
     ThoughtEntry,
     UserEntry,
 )
+from dragoman.session.state_limits import ROW
 from dragoman.store.records import Owner, SessionFilter, SessionRecord, Standing
 from dragoman.web.api.hosts import Whereabouts, move_session
 from dragoman.web.context import Server

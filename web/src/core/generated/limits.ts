@@ -1,4 +1,4 @@
-// Generated from src/dragoman/session/bounds.py and cli/render by `make gen`: do not edit.
+// Generated from src/dragoman/session/state_limits.py and cli/render by `make gen`: do not edit.
 
 export interface Limits {
   entry: number

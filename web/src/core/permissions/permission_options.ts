@@ -3,7 +3,7 @@
 // warning if it contradicts the kind. The option is sent back as it came. The same as
 // `session/permission_options.py`, from the same tables; golden vectors compare them.
 
-import { cutTo, points } from '../session/bounds'
+import { cutTo, points } from '../session/state_limits'
 import type { PermissionOption } from '../generated/facts'
 import {
   ASKING, BLANKS, FOR_A_WHILE, FOR_THE_SESSION, LABEL_END, LABEL_START, LASTING, LONGEST, LOOKALIKES, MAYBE_YES,

@@ -1,7 +1,7 @@
 // The steps of the fold that make entries of a thread: messages, tool calls, plans, compactions and
 // messages between sessions. The rest is in `fold`.
 
-import { cutTo, fitted, fitting, points, weigh } from './bounds'
+import { cutTo, fitted, fitting, points, weigh } from './state_limits'
 import { textOf } from './content'
 import type { Content, Json, ToolContent } from '../generated/content'
 import type * as e from '../generated/events'

@@ -2,7 +2,7 @@
 // disagree. It changes the state it is given at a cost that does not grow with the thread, and it
 // never throws: whatever an agent sends in whatever order, there is a next state, within the limits.
 
-import { cutTo, fitted, fitting, limitsOfSubagent, weigh } from './bounds'
+import { cutTo, fitted, fitting, limitsOfSubagent, weigh } from './state_limits'
 import { EntrySteps, type Message } from './entry_steps'
 import type * as e from '../generated/events'
 import { FROM_AGENT } from '../generated/events'

@@ -4,7 +4,7 @@
 import type { Event } from '../generated/events'
 import { LIMITS, NODE, ROW, type Limits } from '../generated/limits'
 import { OPEN_STATUSES } from '../generated/state'
-import { cutTo, fitted, fitting, points, weigh } from './bounds'
+import { cutTo, fitted, fitting, points, weigh } from './state_limits'
 import { entryCount, placed, runningTurn } from './state'
 import type {
   CompactionEntry, Entry, PeerMessageEntry, PlanEntry, SessionState, Subagent, Terminal, ToolCall,

@@ -15,7 +15,7 @@ from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import Style, wants_colour
 from dragoman.cli.run import agent_setup
 from dragoman.client.client import Client
-from dragoman.client.config import HostCapabilities
+from dragoman.client.client_options import HostCapabilities
 from dragoman.safe_text import reveal
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from dragoman.cli import options as shared
-from dragoman.cli import streams
+from dragoman.cli import standard_streams
 
 _EXAMPLES = """\
 examples:
@@ -32,5 +32,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from dragoman.cli.commands.chat.conversation import chat
 
-    streams.raise_when_interrupted()
+    standard_streams.raise_when_interrupted()
     return chat(options)

@@ -33,7 +33,7 @@ from dragoman.cli.run.hub_access import hub_of, is_unused, meant_by, open_live, 
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import for_session, prepare
 from dragoman.cli.run.steer_command import steer_sentence
-from dragoman.cli.streams import terminal_width
+from dragoman.cli.standard_streams import terminal_width
 from dragoman.client.client import Client
 from dragoman.client.sessions.config_options import option_of
 from dragoman.client.sessions.session import Session

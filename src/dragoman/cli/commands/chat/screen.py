@@ -18,7 +18,7 @@ from dragoman.cli.render.markdown import MarkdownStream
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import DIM, RESET, Style
 from dragoman.cli.render.wrap import folded
-from dragoman.cli.streams import terminal_width
+from dragoman.cli.standard_streams import terminal_width
 from dragoman.safe_text import sanitise, single_line
 from dragoman.session.state import AgentEntry, SessionState, UserEntry
 

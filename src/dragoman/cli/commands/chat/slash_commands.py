@@ -17,7 +17,7 @@ from dragoman.cli.options import as_typed, assignment, choices_of, typed
 from dragoman.cli.render.event_text import tool_output
 from dragoman.cli.render.style import BOLD
 from dragoman.cli.render.terminal_view import painted_diff
-from dragoman.cli.streams import terminal_width
+from dragoman.cli.standard_streams import terminal_width
 from dragoman.client.sessions.config_options import option_of
 from dragoman.host.snapshots.folder_changes import ChangedFile
 from dragoman.host.workspace.changes import Change

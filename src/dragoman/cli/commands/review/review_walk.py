@@ -22,7 +22,7 @@ from dragoman.cli.render.style import BOLD, CYAN, DIM, RED, YELLOW, Style, wants
 from dragoman.cli.render.terminal_view import painted_line
 from dragoman.cli.render.wrap import folded
 from dragoman.cli.run.hub_access import opened_session
-from dragoman.cli.streams import terminal_width
+from dragoman.cli.standard_streams import terminal_width
 from dragoman.errors import CommandRefused, RevertConflict
 from dragoman.host.snapshots.folder_changes import ChangedFile, FolderChanges
 from dragoman.host.snapshots.line_history import Hunk

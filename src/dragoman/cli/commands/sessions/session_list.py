@@ -16,7 +16,7 @@ import msgspec
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.render.event_text import called
 from dragoman.cli.run.hub_access import opened_hub, opened_store
-from dragoman.cli.streams import terminal_width
+from dragoman.cli.standard_streams import terminal_width
 from dragoman.client.capabilities import SessionInfo
 from dragoman.hub.running.agent_pool import KnownSession, known_sessions
 from dragoman.safe_text import columns, single_line

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod
-from dragoman.client.config import HostCapabilities
+from dragoman.client.client_options import HostCapabilities
 from dragoman.client.dialects import translation
 from dragoman.client.dialects.dialect import (
     Dialect,
@@ -23,9 +23,9 @@ from dragoman.client.dialects.v1 import wire_format
 from dragoman.client.sessions.config_options import OWN_OPTION
 from dragoman.errors import RequestCancelled
 from dragoman.schema import codec, v1
-from dragoman.session.bounds import ID, LIMITS, fitting
 from dragoman.session.events import ConfigChanged, Event
 from dragoman.session.facts import ConfigChoice, ConfigOption
+from dragoman.session.state_limits import ID, LIMITS, fitting
 
 OLD_MODEL_OPTION = f"{OWN_OPTION}model"
 """The option under which the model of an agent with the older models API appears."""

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman.agents.extensions import SHOWN_TERMINALS, TOOL_OUTPUT, said, tool_name
-from dragoman.client.config import HostCapabilities
+from dragoman.client.client_options import HostCapabilities
 from dragoman.client.dialects.translation import (
     Updates,
     block_of,

@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.agents.extensions import PROMPT_QUEUEING, said
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod
-from dragoman.client.config import Timeouts
+from dragoman.client.client_options import Timeouts
 from dragoman.client.dialects.dialect import (
     Dialect,
     Finished,

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from dragoman.client.dialects.dialect import Finished
-from dragoman.session.bounds import ID, LIMITS, drop_oldest
 from dragoman.session.content import Content
 from dragoman.session.facts import BackgroundWork
+from dragoman.session.state_limits import ID, LIMITS, drop_oldest
 
 IDLE = "idle"
 

@@ -31,8 +31,8 @@ from dragoman.host.permissions.questions import Subject
 from dragoman.schema import codec, v2
 from dragoman.schema.codec import decoder
 from dragoman.session import events as e
-from dragoman.session.bounds import ID, LIMITS, drop_oldest
 from dragoman.session.content import ToolContent
+from dragoman.session.state_limits import ID, LIMITS, drop_oldest
 from dragoman.wire.fast_path import Usual
 
 logger = logging.getLogger("dragoman.client")

@@ -16,7 +16,6 @@ from msgspec import UNSET, UnsetType
 from dragoman.client.dialects import translation
 from dragoman.schema import v2
 from dragoman.session import events as e
-from dragoman.session.bounds import ID, LIMITS, drop_oldest
 from dragoman.session.content import Content, Text
 from dragoman.session.state import (
     AgentEntry,
@@ -25,6 +24,7 @@ from dragoman.session.state import (
     ThoughtEntry,
     UserEntry,
 )
+from dragoman.session.state_limits import ID, LIMITS, drop_oldest
 
 Message = v2.UserMessage | v2.AgentMessage | v2.AgentThought
 Spoken = e.UserMessage | e.AgentMessage | e.AgentThought

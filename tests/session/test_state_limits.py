@@ -20,7 +20,6 @@ from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running.event_recorder import MAX_SAID, MUCH_BYTES
 from dragoman.session import events as e
 from dragoman.session import facts as f
-from dragoman.session.bounds import LIMITS, ROW, Limits, fitted, weigh, weigh_struct
 from dragoman.session.content import (
     UNREAD,
     ContentItem,
@@ -43,6 +42,7 @@ from dragoman.session.state import (
     ToolCall,
     UserEntry,
 )
+from dragoman.session.state_limits import LIMITS, ROW, Limits, fitted, weigh, weigh_struct
 from dragoman.stream import MAX_STREAM_BYTES
 
 SECURITY = Path(__file__).parents[2] / "docs" / "explanation" / "security.md"

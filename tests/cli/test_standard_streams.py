@@ -9,7 +9,7 @@ import termios
 
 import pytest
 
-_ASK = "from dragoman.cli.streams import terminal_width; print(terminal_width())"
+_ASK = "from dragoman.cli.standard_streams import terminal_width; print(terminal_width())"
 
 
 @pytest.mark.parametrize(

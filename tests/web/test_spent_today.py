@@ -15,7 +15,7 @@ from dragoman.session.facts import Cost
 from dragoman.store.archive import Archive, import_session
 from dragoman.store.open import open_store
 from dragoman.store.records import SessionRecord, encode_event
-from dragoman.web.costs import Costs
+from dragoman.web.spent_today import Costs
 
 HOUR = 3600.0
 
