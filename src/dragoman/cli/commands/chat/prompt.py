@@ -261,7 +261,9 @@ class Drawing(Renderer):
 
     def erase(self, leave_alternate_screen: bool = True) -> None:
         at = self._cursor_now()
-        self.output.cursor_backward(at.x)
+        # Not by counting columns: what was drawn between the change of the terminal and its signal
+        # put the cursor somewhere else in its row.
+        self.output.write_raw("\r")
         self.output.erase_down()
         for _ in range(at.y):
             self.output.cursor_up(1)
