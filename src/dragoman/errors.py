@@ -299,18 +299,14 @@ class CancelIgnored(SessionError):
 
 
 class UnknownSession(SessionError):
-    """No session with that id or name is stored."""
+    """No session with that id or name is stored; `session_id` is what was asked for."""
 
-    def __init__(self, session_id: str) -> None:
-        super().__init__(session_id, f"no such session: {session_id}")
+    def __init__(self, session_id: str, sentence: str = "") -> None:
+        super().__init__(session_id, sentence or f"no such session: {session_id}")
 
 
 class AmbiguousSession(UnknownSession):
     """The id or name matches more than one session, or is too short to tell."""
-
-    def __init__(self, session_id: str, sentence: str) -> None:
-        super().__init__(session_id)
-        self.sentence = sentence
 
 
 class NameTaken(SessionError):

@@ -51,7 +51,7 @@ def test_the_help_names_every_command(dragoman: Dragoman) -> None:
         (("agents", "list", "--loud"), "no such option: --loud"),
         (("completion", "csh"), "csh"),
         (("replay", "x", "--speed", "-1"), "--speed"),
-        (("chat", "hello"), "unexpected argument 'hello'"),
+        (("chat", "hello", "you"), "put the prompt in quotes"),
         (("agents",), "ACTION; see dragoman agents --help"),
         (("policy", "check"), "FILE; see dragoman policy check --help"),
         (("-o", "xml", "x"), "-o/--output/--outputmode: invalid choice: 'xml'"),

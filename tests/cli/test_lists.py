@@ -11,7 +11,7 @@ import pytest
 from support.command import Dragoman
 
 from dragoman import Client
-from dragoman.cli.commands import run
+from dragoman.cli.run import agent_lists
 from dragoman.testing import ScriptedAgent
 
 ALL = ("--list-caps", "--list-modes", "--list-commands")
@@ -37,6 +37,22 @@ def test_lists_stack_in_order_with_a_blank_line_between(dragoman: Dragoman) -> N
     assert f"{modes}\n" == MODES
     assert commands == COMMANDS
     assert done.code == 0
+
+
+def test_models_and_options_are_listed_with_what_can_be_chosen(dragoman: Dragoman) -> None:
+    done = dragoman("--list-options", "--list-models", "-a", "demo")
+    models, options = done.out.split("\n\n")
+    assert models == (
+        "models:\n"
+        "    demo-swift: Demo Swift - Says everything at once\n"
+        "  * demo-steady: Demo Steady - Speaks word by word\n"
+        "    demo-slow: Demo Slow - Takes its time"
+    )
+    assert options.startswith("options:\n  model: Model - There is none")
+    assert "    * short: Short - One thought before it acts\n" in options
+    assert options.endswith("the session\n      true\n    * false\n")
+    assert dragoman("--list-models", agent="modeless").out == "models: none\n"
+    assert dragoman("--list-options", agent="modeless").out == "options: none\n"
 
 
 def test_lists_alone_do_not_read_standard_input(dragoman: Dragoman) -> None:
@@ -68,11 +84,11 @@ def test_an_agent_without_modes_says_none(dragoman: Dragoman) -> None:
 async def test_an_agent_without_commands_says_none_when_there_was_time_for_them(
     tmp_path: Path,
 ) -> None:
-    assert run.WAIT_FOR_COMMANDS == 5
+    assert agent_lists.WAIT_FOR_COMMANDS == 5
     async with Client.start(ScriptedAgent([]).connect()) as client:
         session = await client.new_session(tmp_path)
         never = asyncio.Event()
-        assert await run.commands(session, never.wait, within=0.01) == ["commands: none"]
+        assert await agent_lists.commands(session, never.wait, within=0.01) == ["commands: none"]
 
 
 @pytest.mark.soak  # it is given its five seconds

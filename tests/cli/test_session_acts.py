@@ -109,6 +109,20 @@ def test_an_empty_title_is_refused(user: Dragoman) -> None:
     assert found["title"] == "one"
 
 
+def test_a_session_gets_a_name_that_continues_it(user: Dragoman) -> None:
+    assert user("-o", "simple", "one").out == "1. one\n"
+    assert user("--session", "taken", "-o", "simple", "one").code == 0
+    [_, unnamed] = json.loads(user("sessions", "list", "--json").out)
+    assert unnamed["name"] is None
+    done = user("sessions", "rename", unnamed["id"], "A title", "--name", "taken")
+    refused(done, "another session in this directory is named taken", code=1)
+    refused(user("sessions", "rename", "taken"), "the new title as the last argument, or a name")
+    assert user("sessions", "rename", unnamed["id"], "--name", "fix").code == 0
+    assert user("--session", "fix", "-o", "simple", "two").out == "2. two\n"
+    [found, _] = json.loads(user("sessions", "list", "--json").out)
+    assert (found["id"], found["title"]) == (unnamed["id"], "one")
+
+
 @pytest.mark.parametrize("count", ["0", "-3", "x"])
 def test_a_list_of_less_than_one_is_refused(user: Dragoman, count: str) -> None:
     for words in (("list",), ("search", "x")):

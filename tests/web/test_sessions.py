@@ -229,6 +229,18 @@ async def test_a_session_is_renamed_wherever_it_runs(tmp_path: Path) -> None:
         assert session_id not in web.server.hub.live
 
 
+async def test_a_session_is_named_once_in_its_folder(tmp_path: Path) -> None:
+    async with served(tmp_path, scripted()) as web:
+        first, second = await web.new_session(), await web.new_session()
+        path = f"/api/sessions/{first}"
+        assert (await web.call("PATCH", path, {"name": "fix"}))["name"] == "fix"
+        assert (await web.detail(first))["name"] == "fix"
+        again = await web.refused("PATCH", f"/api/sessions/{second}", {"name": "fix"})
+        assert again == (409, "name_taken")
+        assert await web.refused("PATCH", path, {"name": " "}) == (400, "invalid")
+        assert (await web.detail(first))["name"] == "fix"
+
+
 async def test_a_fork_knows_its_parent(tmp_path: Path) -> None:
     async with served(tmp_path, scripted()) as web:
         session_id = await web.new_session()

@@ -30,6 +30,16 @@ AGENT_HELP = (
 )
 
 
+LISTS = {
+    "caps": "the agent's name, version and capabilities",
+    "modes": "the session's modes, for --mode",
+    "models": "the session's models, for --model",
+    "options": "the session's config options, for --set",
+    "commands": "the agent's slash commands",
+}
+"""What `--list-…` prints, in this order."""
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that reports a usage error in one line instead of printing the usage."""
 
@@ -200,6 +210,13 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="start a new session with the history of session ID",
     )
+    which.add_argument(
+        "-c",
+        "--continue",
+        dest="continues",
+        action="store_true",
+        help="continue the session of this workspace that was used last",
+    )
     session.add_argument(
         "--on-reset",
         choices=("fail", "new"),
@@ -319,8 +336,8 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     prompt.add_argument(
         "--steer",
         metavar="TEXT",
-        help="send this to the running turn of the session named by --session or --resume, and "
-        "print the outcome",
+        help="send this to the running turn of the session that --session, --resume or --continue "
+        "names, and print the outcome",
     )
     _add_output_options(prompt.add_argument)
     prompt.add_argument(
@@ -350,11 +367,7 @@ def _add_output_options(add: AddArgument) -> None:
         const="jsonl",
         help="same as -o jsonl",
     )
-    for what, text in (
-        ("caps", "the agent's name, version and capabilities"),
-        ("modes", "the session's modes"),
-        ("commands", "the agent's slash commands"),
-    ):
+    for what, text in LISTS.items():
         add(f"--list-{what}", action="store_true", help=f"print {text}")
 
 

@@ -174,7 +174,7 @@ def _complaint(word: str, command: str, prompt: str | None) -> str:
         return f"unexpected argument {word!r}: options go after the command: dragoman {prompt} …"
     if command == "run" and (meant := _meant_command(prompt)) is not None:
         return f"unexpected argument {word!r}: did you mean the command {meant}?"
-    if command == "run":
+    if command in ("run", "chat"):
         return f"unexpected argument {word!r}: put the prompt in quotes, it is one argument"
     return f"unexpected argument {word!r}"
 

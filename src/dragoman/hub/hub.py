@@ -464,6 +464,12 @@ class Hub:
         else:
             await self.store.change_session(session_id, SessionChange(title=title, renamed=True))
 
+    async def name(self, session_id: str, name: str) -> None:
+        """Give it a name, unique in its folder. Raises UnknownSession, NameTaken."""
+        record = await self.store.change_session(session_id, SessionChange(name=name))
+        if (live := self.live.get(session_id)) is not None:
+            live.record.name = record.name
+
     async def archive(self, session_id: str, *, archived: bool) -> None:
         """Put it out of sight, or back: then it is used, and not pruned. Raises UnknownSession."""
         used = UNSET if archived else self.store.now()

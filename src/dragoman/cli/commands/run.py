@@ -7,12 +7,10 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from dragoman.cli import standard_streams
 from dragoman.cli.ask.asker import TerminalAsker, asker_on
@@ -22,6 +20,7 @@ from dragoman.cli.exit_codes import Exit, UsageError, ended_with
 from dragoman.cli.render.console import WAITING, Console
 from dragoman.cli.render.event_text import Tally
 from dragoman.cli.render.terminal_view import TerminalView
+from dragoman.cli.run.agent_lists import Lists
 from dragoman.cli.run.agent_setup import client_for, configure, typed_limits
 from dragoman.cli.run.follower import Follower, OwnTurn
 from dragoman.cli.run.frame_output import FrameTap
@@ -29,10 +28,8 @@ from dragoman.cli.run.hub_access import Meant, hub_of, meant_by, open_live, runs
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import Job, for_session
 from dragoman.client.client import Client
-from dragoman.client.sessions.config_options import option_of
 from dragoman.client.sessions.parking import clock
 from dragoman.client.sessions.prompts import find_mentions
-from dragoman.client.sessions.session import Session
 from dragoman.client.sessions.turn import Turn
 from dragoman.errors import (
     AuthRequired,
@@ -49,10 +46,9 @@ from dragoman.hub.hub import Hub
 from dragoman.hub.maintenance import told_of_outages
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.rpc import Tap
-from dragoman.safe_text import sanitise
 from dragoman.session import events as e
 from dragoman.session.content import Content
-from dragoman.session.facts import Command, Mode, Modes, Offer
+from dragoman.session.facts import Offer
 from dragoman.store.records import SessionRecord
 
 if TYPE_CHECKING:
@@ -467,99 +463,3 @@ async def _commands_told(hub: Hub, live: RunningSession, after: int) -> None:
     async for page in hub.watch(live.id, after):
         if any(isinstance(stored.decode(), e.CommandsChanged) for stored in page):
             return
-
-
-# ── `--list-caps`, `--list-modes`, `--list-commands` ──────────────────────────────────────────
-
-WAIT_FOR_COMMANDS = 5.0
-
-
-class Lists:
-    """Prints the lists that were asked for as they become known, a blank line between.
-
-    In jsonl mode nothing is printed: the frames have it all.
-    """
-
-    def __init__(self, options: argparse.Namespace, write: Callable[[str], object]) -> None:
-        self._options = options
-        self._write = write
-        self._silent = options.output in ("jsonl", "json")
-        self._first = True
-
-    @property
-    def need_session(self) -> bool:
-        return self._options.list_modes or self._options.list_commands
-
-    def of_agent(self, client: Client) -> None:
-        if self._options.list_caps:
-            self._print(capabilities(client))
-
-    async def of_session(
-        self, session: Session, commands_told: Callable[[], Awaitable[None]]
-    ) -> None:
-        """`commands_told` waits until the agent has sent its commands, even if it has none."""
-        if self._options.list_modes:
-            self._print(modes(session))
-        if self._options.list_commands:
-            self._print(await commands(session, commands_told))
-
-    def close(self) -> None:
-        """Set what follows apart."""
-        if not self._first and not self._silent:
-            self._write("\n")
-
-    def _print(self, lines: list[str]) -> None:
-        if self._silent:
-            return
-        gap = "" if self._first else "\n"
-        self._first = False
-        self._write(gap + "".join(f"{sanitise(line, newlines=False)}\n" for line in lines))
-
-
-def capabilities(client: Client) -> list[str]:
-    info = client.agent_info
-    name = info.title or info.name or client.name
-    methods = [f"{m.id} ({m.kind}): {m.name}" for m in client.auth_methods]
-    offered = msgspec.json.format(msgspec.json.encode(client.capabilities.raw), indent=2).decode()
-    return [
-        f"agent: {name} {info.version}".rstrip(),
-        f"protocol version: {client.protocol_version}",
-        f"auth methods: {', '.join(methods) or 'none'}",
-        *f"capabilities: {offered}".split("\n"),
-    ]
-
-
-def modes(session: Session) -> list[str]:
-    """Of an agent that has its modes as an option, the choices of that: `--mode` takes them too."""
-    known, option = session.state.modes, option_of(session.state.config_options, "mode")
-    if known is None and option is not None and option.choices:
-        shown = [Mode(each.value, each.name, each.description) for each in option.choices]
-        known = Modes(str(option.value), shown)
-    if known is None or not known.available:
-        return ["modes: none"]
-    return ["modes:", *(_mode_line(mode, known.current) for mode in known.available)]
-
-
-def _mode_line(mode: Mode, current: str) -> str:
-    mark = "*" if mode.id == current else " "
-    more = f" - {mode.description}" if mode.description else ""
-    return f"  {mark} {mode.id}: {mode.name}{more}"
-
-
-async def commands(
-    session: Session,
-    commands_told: Callable[[], Awaitable[object]],
-    within: float = WAIT_FOR_COMMANDS,
-) -> list[str]:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(within):
-            await commands_told()
-    known = session.state.commands
-    if not known:
-        return ["commands: none"]
-    return ["commands:", *map(_command_line, known)]
-
-
-def _command_line(command: Command) -> str:
-    hint = f" <{command.hint}>" if command.hint else ""
-    return f"  /{command.name}{hint}: {command.description}"

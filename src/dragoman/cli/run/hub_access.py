@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from dragoman.cli.ask.asker import TerminalAsker
     from dragoman.cli.run.job import Job
 
+_LAST_USED = 1000
+"""How many sessions of a directory are looked through for one that is not closed."""
 _FORGET_SECONDS = 2.0
 """Nobody waits for an agent at its end."""
 
@@ -169,6 +171,9 @@ async def meant_by(hub: Hub, job: Job) -> Meant:
     elif options.session is not None:
         found = await hub.store.sessions(SessionFilter(name=options.session, cwd=job.cwd))
         record = found[0] if found else None
+    elif options.continues:
+        is_named = options.agent is not None or options.agent_command is not None
+        record = await last_used(hub.store, job.cwd, job.agent.name if is_named else None)
     else:
         record = None
     if record is None:
@@ -177,6 +182,18 @@ async def meant_by(hub: Hub, job: Job) -> Meant:
     if owner is not None and is_gone(owner):
         await hub.maintenance.recover()
     return Meant(record, state=await hub.state(record.id))
+
+
+async def last_used(store: Store, cwd: str, agent: str | None) -> SessionRecord:
+    """What `--continue` means in that directory. Raises UnknownSession when there is none."""
+    wanted = SessionFilter(cwd=cwd, agent=agent, archived=False, limit=_LAST_USED)
+    for record in await store.sessions(wanted):
+        if record.status != "closed":
+            return record
+    whose = "" if agent is None else f" of {agent}"
+    raise UnknownSession(
+        "", f"there is no session{whose} in {cwd} to continue; without --continue, one is started"
+    )
 
 
 async def runs_elsewhere(hub: Hub, record: SessionRecord) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 from dragoman.agents.known import KnownAgent
 from dragoman.agents.settings import AgentSettings
 from dragoman.cli.exit_codes import UsageError, tell
-from dragoman.cli.options import Assignment, assignment
+from dragoman.cli.options import LISTS, Assignment, assignment
 from dragoman.cli.run import agent_setup
 from dragoman.cli.run.frame_output import FrameFile
 from dragoman.cli.run.stored_rules import StoredRules
@@ -95,8 +95,9 @@ def prepare(
     record: FrameFile | None = None,
 ) -> Job:
     """All but a prompt. Raises UsageError, ConfigError or UnknownAgent."""
-    if options.no_store and options.session is not None:
-        raise UsageError("--session needs the store; remove --no-store")
+    if options.no_store and (options.session is not None or options.continues):
+        option = "--continue" if options.continues else "--session"
+        raise UsageError(f"{option} needs the store; remove --no-store")
     if options.save_session is not None:
         _check_place(options.save_session)
     choice = agent_setup.choose_agent(options)
@@ -174,6 +175,9 @@ def for_session(job: Job, record: SessionRecord) -> Job:
     Raises UsageError if another agent or folder was named, if that agent no longer exists,
     or if one was imported and is given no folder, SessionNotContinued if the folder is not there.
     """
+    if job.options.continues:  # whichever is used last from now on
+        pinned = vars(job.options) | {"continues": False, "resume": record.id}
+        job = msgspec.structs.replace(job, options=argparse.Namespace(**pinned))
     record = _placed(job, record)
     if record.agent == job.agent.name and record.cwd == job.cwd:
         return job
@@ -227,7 +231,7 @@ PIPE_SECONDS = 1.0
 
 def _is_prompted(options: argparse.Namespace) -> bool:
     """Lists alone need no prompt, and then standard input is not read."""
-    lists = options.list_caps or options.list_modes or options.list_commands
+    lists = any(getattr(options, f"list_{what}") for what in LISTS)
     return not lists or options.prompt is not None or options.file is not None
 
 

@@ -7,7 +7,7 @@ import os
 
 from dragoman.cli.exit_codes import Exit, UsageError
 from dragoman.cli.run.agent_setup import typed_rules
-from dragoman.cli.run.hub_access import opened_hub
+from dragoman.cli.run.hub_access import last_used, opened_hub
 from dragoman.cli.run.job import attachment
 from dragoman.client.sessions.prompts import find_mentions
 from dragoman.errors import CommandRefused
@@ -15,6 +15,8 @@ from dragoman.hub.cluster import commands as c
 from dragoman.hub.stored.stored_sessions import find_session
 from dragoman.safe_text import single_line
 from dragoman.session.content import Content, Text
+from dragoman.store.base import Store
+from dragoman.store.records import SessionRecord
 
 WORDS = {
     "delivered": "delivered to the running turn",
@@ -30,10 +32,9 @@ _FAILED = ("refused", "unsure")
 
 async def steer(options: argparse.Namespace) -> int:
     """Print what became of it; the exit code. Raises UsageError, UnknownSession, CommandRefused."""
-    named = options.session or options.resume
-    _check(options, named)
+    _check(options)
     async with opened_hub(options.settings) as hub:
-        record = await find_session(hub.store, named, os.getcwd())
+        record = await _meant(hub.store, options)
         content = _content(options, record.cwd)
         try:
             reply = await hub.send(record.id, c.SteerTurn(content), opens=False)
@@ -51,9 +52,15 @@ def steer_sentence(outcome: str, reason: str) -> str:
     return f"{WORDS[outcome]}{why}"
 
 
-def _check(options: argparse.Namespace, named: str | None) -> None:
-    if named is None:
-        raise UsageError("--steer needs the session: add --session NAME or --resume ID")
+async def _meant(store: Store, options: argparse.Namespace) -> SessionRecord:
+    if options.continues:
+        return await last_used(store, os.getcwd(), options.agent)
+    return await find_session(store, options.session or options.resume, os.getcwd())
+
+
+def _check(options: argparse.Namespace) -> None:
+    if not (options.session or options.resume or options.continues):
+        raise UsageError("--steer needs the session: add --session NAME, --resume ID or --continue")
     if options.prompt is not None or options.file is not None:
         raise UsageError("--steer has the words itself; remove the prompt")
     if not options.steer.strip():

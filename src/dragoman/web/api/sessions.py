@@ -339,6 +339,8 @@ async def edit(server: Server, session_id: str, body: SessionEdit) -> Summary:
     await hub.record(session_id)
     if body.cwd is not None:
         await hub.give_folder(session_id, folder(body.cwd))
+    if body.name is not None:
+        await hub.name(session_id, body.name)
     if body.title is not None:
         await hub.rename(session_id, body.title)
     if body.archived is not None:

@@ -194,6 +194,7 @@ class EntryPage(Shape):
 class SessionEdit(Shape):
     """`cwd` is the workspace of an imported session that has none yet."""
 
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"\S")] | None = None
     title: Annotated[str, msgspec.Meta(max_length=500)] | None = None
     archived: bool | None = None
     cwd: str | None = None

@@ -14,6 +14,8 @@ _EXAMPLES = """\
 examples:
   dragoman chat
   dragoman chat -a gemini --write --cwd ~/project
+  dragoman chat "explain this project"      begin with this prompt
+  dragoman chat --continue                  continue the session used last here
 
 In the chat, /help lists the commands. Enter sends the prompt; Alt-Enter (or
 Esc Enter), or a backslash at the end of a line, starts a new line. While a turn
@@ -24,6 +26,7 @@ Ctrl-D quits."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
+    shared.add_optional(parser.add_argument, "prompt", "PROMPT", "the first prompt")
     shared.add_agent_options(parser)
     shared.add_limit_options(parser)
     shared.add_session_options(parser)

@@ -224,6 +224,9 @@ class Conversation:
             self._greet()
             await self._screen.settle()
             self._spawn(self._screen.run())
+            if (first := self._job.options.prompt) is not None:
+                self.say(sanitise(first), indent="› ")
+                self._spawn(self._take(first, steers=False))
             try:
                 while self._code is None:
                     await self._step()

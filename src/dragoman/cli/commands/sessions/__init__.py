@@ -260,9 +260,18 @@ def _add_acts(actions: Actions) -> None:
     )
     add_settings_option(delete.add_argument)
     _add_agent_command(delete)
-    rename = actions.add("rename", "change a session's title", module="manage")
+    rename = actions.add(
+        "rename",
+        "change a session's title, or its name",
+        '  dragoman sessions rename s-1f3a "Fix the parser"\n'
+        "  dragoman sessions rename s-1f3a --name fix     for --session fix",
+        module="manage",
+    )
     _add_session(rename)
-    rename.add_argument("title", metavar="TITLE", help="the new title")
+    add_optional(rename.add_argument, "title", "TITLE", "the new title")
+    rename.add_argument(
+        "--name", type=name, metavar="NAME", help="the new name, for --session in its folder"
+    )
     archive = actions.add(
         "archive", "hide a session from the list without deleting it", module="manage"
     )

@@ -71,10 +71,15 @@ async def _close(options: argparse.Namespace) -> None:
 
 
 async def _rename(options: argparse.Namespace) -> None:
-    if not options.title.strip():
+    if options.title is None and options.name is None:
+        raise UsageError("pass the new title as the last argument, or a name with --name")
+    if options.title is not None and not options.title.strip():
         raise UsageError("the title is empty; pass it as the last argument, in quotes")
     async with opened_session(options) as (hub, record):
-        await hub.rename(record.id, options.title)
+        if options.name is not None:  # first: it may be taken
+            await hub.name(record.id, options.name)
+        if options.title is not None:
+            await hub.rename(record.id, options.title)
 
 
 async def _archive(options: argparse.Namespace) -> None:
