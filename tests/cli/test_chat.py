@@ -299,6 +299,23 @@ def test_nothing_stands_twice_when_the_window_is_made_narrower(dragoman: Dragoma
 
 
 @needs_tmux
+def test_a_window_is_made_narrower_before_the_chat_hears_of_it(dragoman: Dragoman) -> None:
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("a long line")
+        terminal.wait_for("is not over before")
+        draft = "a draft that is also too long for a window that is narrow"
+        terminal.type(draft)
+        terminal.wait_for(f"› {draft}")
+        with terminal.stopped() as tty:
+            terminal.resize(40)
+            tty.write("\x1b[40G")  # where drawing for the wider window leaves the cursor
+        drawn = terminal.wait_for(f"› {draft[:38]}\n  {draft[38:]}\n")
+        assert " ".join(drawn.split()).count("a line that is") == 1
+        assert drawn.count("› a draft that is") == 1
+
+
+@needs_tmux
 def test_what_is_typed_meanwhile_is_queued_or_said_into_the_turn(dragoman: Dragoman) -> None:
     steered = dragoman.agent("steered", "partner.py")
     with chat(dragoman, "--agent-command", steered, width=80) as terminal:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -87,10 +88,23 @@ class Screen:
 
     def kill(self) -> None:
         """End the command as nothing else would."""
+        os.kill(self._command(), signal.SIGKILL)
+        self.wait_for("exit code 137")
+
+    @contextmanager
+    def stopped(self) -> Generator[TextIO]:
+        """The terminal, while the command stands still."""
+        os.kill(command := self._command(), signal.SIGSTOP)
+        try:
+            with open(self._run("list-panes", "-F", "#{pane_tty}").strip(), "w") as terminal:
+                yield terminal
+        finally:
+            os.kill(command, signal.SIGCONT)
+
+    def _command(self) -> int:
         shell = self._run("list-panes", "-F", "#{pane_pid}").strip()
         [command] = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
-        os.kill(int(command), signal.SIGKILL)
-        self.wait_for("exit code 137")
+        return int(command)
 
     def close(self) -> None:
         subprocess.run([*self._tmux, "kill-server"], capture_output=True, check=False)

@@ -67,7 +67,7 @@ _SESSIONS = (
         method="PATCH",
         path=_SESSION,
         handler=sessions.edit,
-        summary="Change the name or title of a session, archive it, or set the folder of an imported one",
+        summary="Name, rename or archive a session, or set the folder of an imported one",
         body=session_shapes.SessionEdit,
         answer=session_shapes.Summary,
     ),
