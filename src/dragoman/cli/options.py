@@ -354,10 +354,11 @@ def _add_output_options(add: AddArgument) -> None:
         "--output",
         "--outputmode",
         metavar="MODE",
-        choices=("text", "simple", "jsonl", "json"),
+        choices=("text", "simple", "result", "events", "jsonl", "json"),
         default="text",
-        help="text: everything, for people; simple: only the answer; jsonl (or json): the frames "
-        "in both directions, one per line (default: text)",
+        help="text: everything, for people; simple: only the answer; result: one JSON document at "
+        "the end; events: Dragoman's events, one JSON line each; jsonl (or json): the frames in "
+        "both directions, one per line (default: text)",
     )
     add(
         "-j",

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from dragoman.cli import standard_streams
 from dragoman.cli.ask.asker import TerminalAsker, asker_on
 from dragoman.cli.ask.session_questions import QuestionsElsewhere, SessionQuestions
 from dragoman.cli.ask.sign_in_prompt import sign_in_needed
-from dragoman.cli.exit_codes import Exit, UsageError, ended_with
+from dragoman.cli.exit_codes import Exit, UsageError, ended_with, exit_code, sentence
 from dragoman.cli.render.console import WAITING, Console
 from dragoman.cli.render.event_text import Tally
 from dragoman.cli.render.terminal_view import TerminalView
@@ -52,6 +52,7 @@ from dragoman.session.facts import Offer
 from dragoman.store.records import SessionRecord
 
 if TYPE_CHECKING:
+    from dragoman.cli.render.json_output import ResultView
     from dragoman.cli.run.remote_session import TurnElsewhere
 
 
@@ -98,6 +99,20 @@ class Run:
         self._prompt: list[Content] = []
 
     async def run(self) -> int:
+        try:
+            code = await self._run()
+        except Exception as error:
+            self._print_result(exit_code(error), sentence(error))
+            raise
+        self._print_result(code)
+        return code
+
+    def _print_result(self, code: int, error: str | None = None) -> None:
+        if self._output == "result":
+            view = cast("ResultView", self._console.view)
+            sys.stdout.buffer.write(view.document(code, error))
+
+    async def _run(self) -> int:
         with Interrupts(self._tell, self._tell_end) as interrupts, self._status:
             try:
                 return await self._with_agent(interrupts)
@@ -195,8 +210,8 @@ class Run:
             return typed
         text, *attached = typed
         mentions = find_mentions(text.text, self._job.cwd)
-        for sentence in mentions.notices(self._job.cwd if self._job.files_are_here else None):
-            self._tell(sentence)
+        for notice in mentions.notices(self._job.cwd if self._job.files_are_here else None):
+            self._tell(notice)
         return [text, *mentions.links, *attached]
 
     async def _here(
@@ -214,6 +229,7 @@ class Run:
             if queued_as in {turn.id for turn in live.state.turns}:
                 await hub.detach(live)
                 return None
+            self._console.begin(live.record, meant.state.last_seq)
             follower = self._follow(hub, live, meant)
             await configure(live.session, self._job)
             self._status.doing(WAITING)
@@ -261,6 +277,7 @@ class Run:
                 interrupts.turn_of(turn)
                 code = await self._turn(client, turn, follower, by_us=lambda: interrupts.pressed)
             interrupts.turn_of(None)
+            await self._collect(hub, live.id, turn.id)
             await self._serve_others(hub, live, follower)
             return code
         finally:
@@ -285,6 +302,12 @@ class Run:
             self._console.tell("the parked prompt is no longer this session's")
         return following
 
+    async def _collect(self, hub: Hub, session_id: str, turn_id: str) -> None:
+        """What the turn changed, for its result."""
+        if self._output == "result":
+            view = cast("ResultView", self._console.view)
+            view.changed(await hub.folders.changes(session_id, turn_id))
+
     async def _serve_others(self, hub: Hub, live: RunningSession, follower: Follower) -> None:
         """What other windows have queued into the session is done before it is given up."""
         await hub.refuse()
@@ -301,6 +324,8 @@ class Run:
         while True:
             interrupts.turn_of(turn, "only stops watching")
             if (code := await turn.follow()) is not None:
+                assert meant.record is not None
+                await self._collect(hub, meant.record.id, turn.turn_id)
                 return code
             interrupts.turn_of(None)
             meant = await meant_by(hub, self._job)
@@ -318,6 +343,7 @@ class Run:
                 "another process is running this session, and only it has the frames and lists"
             )
         self._check_shared(record)
+        self._console.begin(record, meant.state.last_seq)
         questions = None
         if self._asker is not None:
             questions = SessionQuestions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from dragoman.cli.exit_codes import tell
 from dragoman.cli.render.event_text import Asides
@@ -10,16 +11,19 @@ from dragoman.cli.render.plain import PlainView, SimpleView
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BOLD, CYAN, Style, can_draw, wants_colour
 from dragoman.cli.render.terminal_view import UNANSWERED, TerminalView
-from dragoman.cli.render.view import NoView, Stage, View, Writer, heading
+from dragoman.cli.render.view import JsonView, NoView, Stage, View, Writer, heading
 from dragoman.safe_text import sanitise
 from dragoman.session import events as e
 from dragoman.session.state import SessionState
+
+if TYPE_CHECKING:
+    from dragoman.store.records import SessionRecord
 
 WAITING = "waiting for the agent"
 
 
 class Console(Stage):
-    """`output` is text, simple or jsonl."""
+    """`output` is text, simple, jsonl, events or result."""
 
     def __init__(self, output: str) -> None:
         self.style = Style(colour=wants_colour(sys.stdout))
@@ -36,8 +40,21 @@ class Console(Stage):
                 return TerminalView(self.status, self.style)
             case "text":
                 return PlainView(self.writer)
+            case "events":
+                from dragoman.cli.render.json_output import EventLines  # most runs do without
+
+                return EventLines(sys.stdout.buffer)
+            case "result":
+                from dragoman.cli.render.json_output import ResultView
+
+                return ResultView()
             case _:
                 return NoView()
+
+    def begin(self, record: SessionRecord, last_seq: int) -> None:
+        """The session is open; what is shown follows its event `last_seq`."""
+        if isinstance(self.view, JsonView):
+            self.view.begin(record, last_seq)
 
     def show(self, event: e.Event, state: SessionState) -> None:
         """Show the event, and what is known about it apart from the answer."""

@@ -15,6 +15,7 @@ from dragoman.session.state import OPEN_STATUSES, AgentEntry, SessionState, Suba
 
 if TYPE_CHECKING:
     from dragoman.cli.render.status_line import Status
+    from dragoman.store.records import SessionRecord
 
 
 class View(Protocol):
@@ -22,6 +23,20 @@ class View(Protocol):
 
     def show(self, event: e.Event, state: SessionState) -> None: ...
 
+    def close(self) -> None: ...
+
+
+class JsonView(ABC):
+    """A view for programs: it says first which session it is about."""
+
+    @abstractmethod
+    def begin(self, record: SessionRecord, last_seq: int) -> None:
+        """The session is open; what is shown follows its event `last_seq`."""
+
+    @abstractmethod
+    def show(self, event: e.Event, state: SessionState) -> None: ...
+
+    @abstractmethod
     def close(self) -> None: ...
 
 
