@@ -37,11 +37,14 @@ test.each(golden)('a session taken up in the middle goes on as if it had been fo
     if (event.type === 'turn_started') turn = event.turnId
     return event.type !== 'plan_removed'
   })
+  for (let cut = 3; cut < plain.length; cut += 6) goesOn(plain, cut)
+})
+
+function goesOn(events: Event[], cut: number): void {
   const followed = newState()
-  const half = Math.floor(plain.length / 2)
-  for (const event of plain.slice(0, half)) reduce(followed, event)
-  const state = hydrate(told(followed))
-  for (const event of plain.slice(half)) {
+  for (const event of events.slice(0, cut)) reduce(followed, structuredClone(event))
+  const state = hydrate(structuredClone(told(followed)) as Json)
+  for (const event of events.slice(cut)) {
     reduce(followed, structuredClone(event))
     reduce(state, structuredClone(event))
   }
@@ -49,6 +52,20 @@ test.each(golden)('a session taken up in the middle goes on as if it had been fo
   expect([state.fence, state.network]).toEqual([followed.fence, followed.network])
   expect([state.programs, state.programsBefore]).toEqual([followed.programs, followed.programsBefore])
   expect([...state.terminals.values()].map((t) => t.output)).toEqual([...followed.terminals.values()].map((t) => t.output))
+}
+
+test('what the agent says the user said in a turn is not taken for its prompt', () => {
+  const said = (text: string, seq: number, replay: boolean): Event =>
+    ({ type: 'user_message', content: { type: 'text', text }, seq, at: seq, replay })
+  const prompt: Event = { type: 'turn_started', turnId: 't', content: [{ type: 'text', text: 'Go' }], seq: 1, at: 1 }
+  const replayed: Event = { type: 'agent_message', content: { type: 'text', text: 'from before' }, seq: 2, at: 2, replay: true }
+  goesOn([prompt, replayed, said('one ', 3, false), said('two', 4, false)], 3)
+})
+
+test('the prompt of a turn is not told twice, even if it is part of a history', () => {
+  const prompt: Event = { type: 'turn_started', turnId: 't', content: [{ type: 'text', text: 'Go' }], seq: 1, at: 1, replay: true }
+  const echo: Event = { type: 'user_message', content: { type: 'text', text: 'Go' }, seq: 2, at: 2 }
+  goesOn([prompt, echo], 1)
 })
 
 test('the turn that ended last is known, with its tokens', () => {

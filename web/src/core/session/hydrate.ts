@@ -99,24 +99,20 @@ function threadOf(told: Json): SessionState {
   return state
 }
 
-/** Index the entries that later events change, and weigh them. */
+/** Index the entries that later events change, and weigh them. A turn begins with its prompt, so both have one `seq`. */
 export function index(state: SessionState): void {
   const { places } = state
   places.clear()
   state.size = 0
+  const prompted = state.turns.at(-1)?.seq || null
   state.entries.forEach((entry, at) => {
     const place = state.entriesBefore + at
     state.size += ROW + entry.size
     if (entry.type === 'user') {
       places.set(LAST_USER, place)
-      if (entry.steer !== null || beginsTurn(entry, state.entries[at - 1])) places.set(PROMPT, place)
+      if (entry.steer !== null || entry.seq === prompted) places.set(PROMPT, place)
     }
     const key = keyOf(entry)
     if (key !== null) places.set(key, place)
   })
-}
-
-/** A prompt is the first entry of its turn. */
-function beginsTurn(entry: Entry, before: Entry | undefined): boolean {
-  return entry.turnId !== null && entry.turnId !== before?.turnId
 }
