@@ -224,7 +224,7 @@ async def test_uploads_go_with_a_session_that_was_pruned(tmp_path: Path) -> None
         await delete_with_sessions(uploads, hub.store)
         assert path.exists()
         await hub.detach(hub.live[session_id])
-        assert await hub.forget(session_id, lambda record: True) is not None
+        assert await hub.deletion.forget(session_id, lambda record: True) is not None
         await delete_with_sessions(uploads, hub.store)
         assert not path.parent.exists()
 

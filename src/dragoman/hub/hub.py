@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -22,9 +22,7 @@ from dragoman.client.client import Client
 from dragoman.errors import (
     CommandRefused,
     DragomanError,
-    MethodNotFound,
     NameTaken,
-    ResourceNotFound,
     SessionElsewhere,
     SessionOwned,
     UnknownSession,
@@ -57,13 +55,14 @@ from dragoman.hub.running.agent_pool import AgentPool, Launcher, Orphans
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.running.running_sessions import RunningSessions
 from dragoman.hub.session_folders import Folders
+from dragoman.hub.stored.deletion import Deletion
 from dragoman.hub.stored.event_readers import News, Tail, watch_all, watch_session
 from dragoman.hub.stored.stored_sessions import Past, StoredStates, whole_thread
 from dragoman.process import descriptors
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
 from dragoman.session.limits.output_quota import OutputLimits
 from dragoman.session.state import AnyEntry, SessionState
-from dragoman.store.base import Store, events_of_types
+from dragoman.store.base import Store
 from dragoman.store.records import HostRecord, Lease, SessionChange, SessionRecord, StoredEvent
 
 if TYPE_CHECKING:
@@ -129,6 +128,7 @@ class Hub:
         self.past = Past(store)
         self.folders = Folders(self, self._opener, snapshots)
         self.parked = ParkedSessions(self, self._opener)
+        self.deletion = Deletion(self, self._opener)
         self._states = StoredStates(store)
         self._home = home
         self._hosting = Hosting(self, self._opener)
@@ -487,56 +487,7 @@ class Hub:
         if (live := self.live.get(session_id)) is not None:
             await self._close(live)
         await self.running.until_free(session_id)
-        if not self.hosts.has(record):
-            if await self.elsewhere.delete(record, local=local):
-                return
-            local = True  # its agent is where nobody is now
-        await asyncio.shield(self.running.free_after(session_id, self._delete(record, local)))
-
-    async def forget(self, session_id: str, still: Callable[[SessionRecord], bool]) -> int | None:
-        """Delete a session that nobody uses, here alone, if it is `still` so once it is ours; how
-        many bytes it had, None when it stays. Raises StoreError."""
-        if session_id in self.live:
-            return None
-        try:
-            async with self.running.opening(session_id), self._opener.holding(session_id) as lease:
-                record = await self.store.session(session_id)
-                if record is None or not still(record):
-                    return None
-                size = await self.store.size_of(session_id)
-                await self.store.delete_session(session_id, lease)
-                await self.folders.forget(session_id)
-        except (SessionOwned, UnknownSession):
-            return None
-        self.news.tell(session_id)
-        return size
-
-    async def _delete(self, record: SessionRecord, local: bool) -> None:
-        """To its end, even if its caller is cancelled: nobody can continue what its agent has
-        forgotten."""
-        async with self.running.opening(record.id), self._opener.holding(record.id) as lease:
-            is_ours = not local and record.cwd and await self._was_opened(record)
-            if is_ours and (known := await self._opener.conversation_of(record)):
-                await self._delete_remotely(record, known)
-            await self.store.delete_session(record.id, lease)
-            await self.folders.forget(record.id)
-        self.news.tell(record.id)
-
-    async def _was_opened(self, record: SessionRecord) -> bool:
-        if record.imported is None:
-            return True
-        after = record.imported.events
-        async with aclosing(
-            events_of_types(self.store, record.id, ["session_opened"], after=after)
-        ) as opened:
-            return [each async for each in opened] != []
-
-    async def _delete_remotely(self, record: SessionRecord, known: str) -> None:
-        async with self.using(record.agent, record.cwd, record.offer) as client:
-            if client.capabilities.delete:
-                # It has forgotten already, or offers what it does not have.
-                with suppress(ResourceNotFound, MethodNotFound):
-                    await client.delete_session(known)
+        await self.deletion.delete(record, local=local)
 
     # ── looking ───────────────────────────────────────────────────────────────────────────────
 

@@ -86,7 +86,9 @@ async def prune(hub: Hub, records: list[SessionRecord], retention: Retention) ->
     """Forget them one by one, each as long as it still may be."""
     pruned = Pruned()
     for record in records:
-        size = await hub.forget(record.id, lambda now: is_unused(now, retention, time.time()))
+        size = await hub.deletion.forget(
+            record.id, lambda now: is_unused(now, retention, time.time())
+        )
         if size is not None:
             pruned.sessions += 1
             pruned.bytes += size
