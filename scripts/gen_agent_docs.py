@@ -61,8 +61,8 @@ To check your own installation, run `dragoman agents doctor NAME`.
 LIMITS = """
 ## Limits of the model provider
 
-How agents report that their provider takes no more, as far as Dragoman recognizes it
-([what happens then](../how-to/limits.md#when-the-provider-takes-no-more)). Kimi Code reports
+How agents report limits of their model provider, as far as Dragoman recognizes the reports
+([what happens then](../how-to/limits.md#when-the-model-provider-refuses)). Kimi Code reports
 nothing: its turn ends as if it had answered. OpenCode passes on what the provider says, without
 its status.
 

@@ -145,7 +145,7 @@ class CommandNotFound(StartError):
 
 
 class FenceError(StartError):
-    """A program was to run in a fence, and none can be built here; nothing was started."""
+    """A program was to run in a fence, but none can be built here; nothing was started."""
 
     _sentence = "no fence can be built around {command!r}: {reason}; nothing was started"
 
@@ -385,7 +385,7 @@ class SequenceGap(StoreError):
 
 
 class StoreCrowded(StoreError):
-    """The database is up and has no connection left for this process."""
+    """The database is running, but has no connection left for this process."""
 
 
 class RowRefused(StoreError):

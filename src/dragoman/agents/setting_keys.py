@@ -39,7 +39,7 @@ TOP_KEYS: Keys = {
     "on_limit": (
         '`"park"`, `"ask"` or `"fail"`',
         "what becomes of a prompt when the agent reports a limit of its model provider: it "
-        "[waits](../how-to/limits.md#when-the-provider-takes-no-more), you are asked, or the turn "
+        "[waits](../how-to/limits.md#when-the-model-provider-refuses), you are asked, or the turn "
         "fails (the default); an agent may have its own",
     ),
     "$schema": ("string", "ignored; for editors"),

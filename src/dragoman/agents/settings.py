@@ -104,11 +104,11 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
     """The proxies between us and the agent, the nearest to us first."""
     offer: Offer = EVERYTHING
     system_prompt: SystemPrompt | UnsetType | None = UNSET
-    """That of its new sessions; if it is not set, that of the settings for all agents counts."""
+    """The system prompt of its new sessions; if it is not set, the one for all agents applies."""
     providers: dict[str, ModelProvider | None] = {}
     """Its model providers, by their ids; None for one that is switched off."""
     fence: FenceTerms | None = None
-    """Its own, if the settings have one for it."""
+    """The agent's own fence, if the settings have one."""
     on_limit: OnLimit | None = None
 
     @property
@@ -154,14 +154,15 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     mcp_servers: tuple[NamedServer, ...] = ()
     retention: Retention = Retention()
     system_prompt: SystemPrompt | None = None
-    """That of new sessions of agents which have none of their own here."""
+    """The system prompt of new sessions, for agents that have none of their own."""
     enter: Literal["queue", "steer"] = "queue"
     fence: FenceTerms = NO_FENCE
-    """Of agents without one of their own."""
+    """The fence of agents that have none of their own."""
     snapshots: SnapshotLimits = SnapshotLimits()
     limits: tuple[SpendingLimit, ...] = ()
     on_limit: OnLimit = "fail"
-    """What becomes of a prompt at a limit of an agent's provider, if the agent has none itself."""
+    """What happens to a prompt at a limit of the agent's provider, for agents without a setting of
+    their own."""
 
     def fence_of(self, agent: AgentSettings) -> FenceTerms:
         return self.fence if agent.fence is None else agent.fence

@@ -22,8 +22,8 @@ _MOST_BYTES = 1024 * 1024
 
 
 class AuthStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What an agent says of its sign-in. `state` is `authenticated`, `unauthenticated`,
-    `not_required` or `unknown`, else a word of the agent's own; `account` is what it calls the
+    """What an agent reports about its sign-in. `state` is `authenticated`, `unauthenticated`,
+    `not_required`, `unknown`, or another word of the agent's; `account` is what it calls the
     account."""
 
     state: str
@@ -31,7 +31,7 @@ class AuthStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 
     @property
     def signed_in(self) -> bool | None:
-        """Whether it can be prompted, as far as that goes; None if it does not say."""
+        """Whether the agent is signed in, or needs no sign-in; None if it does not say."""
         known = {"authenticated": True, "not_required": True, "unauthenticated": False}
         return known.get(self.state)
 

@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
-import msgspec
-
 from dragoman.agents.extensions import Quirks
 from dragoman.agents.known import known_command
 from dragoman.agents.settings import ModelProvider
@@ -61,7 +59,14 @@ from dragoman.session.facts import OnLimit
 from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.session.state_limits import ID, LIMITS, weigh_struct
 from dragoman.transport.stdio import AgentCommand
-from dragoman.transport.target import ProxyTarget, RemoteAgent, agent_name, is_remote, side_of
+from dragoman.transport.target import (
+    ProxyTarget,
+    RemoteAgent,
+    agent_name,
+    is_remote,
+    named,
+    side_of,
+)
 from dragoman.transport.transport import Transport
 
 if TYPE_CHECKING:
@@ -105,7 +110,7 @@ class Client:
     ) -> None:
         self.name = name
         self.fence = fence
-        """What is around the agent and its terminals, if anything."""
+        """The fence around the agent and its terminals, if there is one."""
         self.timeouts = timeouts
         self._questions: Attendance | None = questions
         self._greet(Welcome())
@@ -113,7 +118,7 @@ class Client:
             terms.providers.elicitation, offered=capabilities.elicitation, attended=self.attended
         )
         self.on_question: Callable[[], None] | None = None
-        """Called when there is one more or one less in `pending`."""
+        """Called when a question is added to `pending` or removed from it."""
         self._outside.on_change = self._note_question
         self._router = Router(self._outside)
         if fence is not None:
@@ -179,7 +184,7 @@ class Client:
         `listen` every event. `protocol` is the newest version of ACP to speak, 1 or 2. `proxies`
         are between us and the agent, the nearest to us first. `fence` is built around the agent and
         the terminals that we serve. `model_providers` are set each time the agent starts. `limits`
-        hold for each session; `on_limit` says what becomes of a prompt when the agent reports a
+        apply to each session; `on_limit` says what happens to a prompt when the agent reports a
         limit of its model provider.
 
         Raises UnknownAgent for an unknown name, ValueError for a proxy at an address other than a
@@ -189,7 +194,7 @@ class Client:
         providers = checked_providers(files, terminals, permissions, elicitation, fence)
         known_as = name or agent_name(agent)
         return cls(
-            _called(_found(agent), known_as),
+            named(_found(agent), known_as),
             name=known_as,
             capabilities=capabilities or HostCapabilities(),
             terms=Terms(policy or Policy(), providers, quirks, listen, limits, on_limit),
@@ -333,8 +338,8 @@ class Client:
         self._note_auth(AuthStatus("unauthenticated"))
 
     async def auth_status(self, *, meta: Meta = None) -> str:
-        """The agent's own word for whether it is signed in; `auth` has all of it. Raises
-        Unsupported."""
+        """Ask the agent whether it is signed in. Returns its own word for it; `auth` has the rest.
+        Raises Unsupported."""
         self.require("auth_status", "auth/status")
         status = await self.dialect.auth_status(meta)
         self._note_auth(status)
@@ -346,7 +351,7 @@ class Client:
             self.on_auth(status)
 
     def explained(self, error: DragomanError) -> DragomanError:
-        """The same error; one that asks for a sign-in has what to do about it in its sentence."""
+        """The same error; if it asks for a sign-in, its message says what to do."""
         if not isinstance(error, AuthRequired):
             return error
         self._note_auth(AuthStatus("unauthenticated"))
@@ -374,7 +379,7 @@ class Client:
         *,
         meta: Meta = None,
     ) -> None:
-        """Change the address and headers of a model provider, also for when the agent is started
+        """Change the address and headers of a model provider, now and whenever the agent is started
         again. Raises Unsupported."""
         provider = ModelProvider(api_type=api_type, base_url=base_url, headers=dict(headers or {}))
         await self._provide("providers/set", provider_id, provider, meta)
@@ -465,8 +470,8 @@ class Client:
         meta: Meta = None,
     ) -> AsyncIterator[SessionInfo]:
         """The sessions that the agent knows, page by page from `cursor`, except those it describes
-        in more than 64 KiB. `archived` says whether those that it archived are among them; if it is
-        not given, that is up to the agent. Raises Unsupported."""
+        in more than 64 KiB. `archived` says whether archived sessions are included; by default, the
+        agent decides. Raises Unsupported."""
         self.require("list", "session/list")
         if archived is not None:
             self.require("archive", "session/archive")
@@ -532,7 +537,7 @@ class Client:
         await self.dialect.unarchive_session(session_id, meta)
 
     async def session_status(self, session_id: str, *, meta: Meta = None) -> str:
-        """The agent's own word for whether the session is loaded. Raises Unsupported."""
+        """Whether the session is loaded, in the agent's own word. Raises Unsupported."""
         self.require("status", "session/status")
         return await self.dialect.session_status(session_id, meta)
 
@@ -563,15 +568,6 @@ def _found(
         "expected the name or address of an agent, an AgentCommand, a RemoteAgent or a Transport, "
         f"not {type(agent).__name__}"
     )
-
-
-def _called(
-    agent: AgentCommand | RemoteAgent | Transport, name: str
-) -> AgentCommand | RemoteAgent | Transport:
-    """The agent with the name that people know it by, if its command does not say it."""
-    if not isinstance(agent, AgentCommand) or name == os.path.basename(agent.command):
-        return agent
-    return msgspec.structs.replace(agent, name=name)
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:

@@ -253,8 +253,8 @@ class LimitReached(Notice, kw_only=True, tag="limit_reached"):
 
 
 class TurnLimited(Notice, kw_only=True, tag="turn_limited"):
-    """The agent reports that its model provider takes no more, and until when, if it says so. What
-    is `parked` is the prompt that waits to be sent again."""
+    """The agent reports a limit of its model provider and, if it knows, when the limit ends.
+    `parked` is the prompt that waits to be sent again."""
 
     turn_id: str
     kind: LimitKind
@@ -263,7 +263,8 @@ class TurnLimited(Notice, kw_only=True, tag="turn_limited"):
 
 
 class ParkingChanged(Notice, kw_only=True, tag="parking_changed"):
-    """A parked prompt waits, is sent now, was dropped, or has gone to or come from a session."""
+    """What became of a parked prompt: it waits, is sent now, was dropped, or was handed over to or
+    from another session."""
 
     parking_id: str
     outcome: ParkingOutcome
@@ -522,8 +523,8 @@ class WorkspaceSnapshot(Recorded, tag="workspace_snapshot"):
 
 
 class ProgramsRan(Recorded, tag="programs_ran"):
-    """What really ran inside the fence since the last such event. `ended` is about programs of
-    earlier ones; `left_out` counts starts that were too many to record."""
+    """What really ran inside the fence since the last such event. `ended` says how programs of
+    earlier events ended; `left_out` counts starts beyond those that are recorded."""
 
     programs: list[ProgramRun] = []
     ended: list[ProgramEnd] = []

@@ -306,7 +306,8 @@ sent, or nothing, since the turn was over when the agent reported what it used."
 
 
 class ReachedLimit(Fact):
-    """How much may be used in each turn or in the session, how much was, and what was done."""
+    """A limit that was reached: how much each turn or the session may use, how much was used, and
+    what was done."""
 
     measure: Measure
     per: Literal["turn", "session"]
@@ -346,11 +347,12 @@ ParkingOutcome: TypeAlias = Literal["waiting", "continued", "dropped", "handed_o
 
 
 class Parking(Fact):
-    """A prompt that waits until the agent's provider takes it again; its id is that of the turn
-    that was cut short. Without `resumes_at` it waits for a person.
+    """A prompt that waits until a limit of the agent's provider has ended; its id is that of the
+    turn that was cut short. Without `resumes_at` it waits for a person.
 
-    `repeats`: nothing of it was done, so that it is sent again as it is; otherwise the agent is
-    asked to continue. `attempt` counts how often it was parked; `ends_at` is what the agent says.
+    `repeats` says that the agent had done nothing yet, so that the same prompt is sent again;
+    otherwise the agent is asked to continue. `attempt` counts how often the prompt was parked;
+    `ends_at` is the end of the limit as the agent reports it.
     """
 
     id: str
@@ -367,8 +369,8 @@ class ProgramRun(Fact):
     """A program that was started inside a fence, by the agent or by what it started.
 
     `id` names it within its session. `parents` are the programs above it, the outermost first.
-    `count` says how often the same was started one after the other. `refused` is why it was not
-    started. `cut` says that it had more words than there are here.
+    `count` says how often the same program was started in a row. `refused` is why it was not
+    started. `cut` says that `argv` is incomplete.
     """
 
     id: str
@@ -383,7 +385,7 @@ class ProgramRun(Fact):
 
 
 class ProgramEnd(Fact):
-    """How a program ended that an earlier event has."""
+    """How a program of an earlier event ended."""
 
     id: str
     exit_code: int | None = None
@@ -463,7 +465,7 @@ Moment: TypeAlias = Literal["turn_start", "turn_end", "restore_start", "restore_
 
 
 class LeftOut(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", frozen=True):
-    """A file that a snapshot does not have, and why."""
+    """A file that was left out of a snapshot, and why."""
 
     path: str
     size: int = 0
@@ -472,7 +474,7 @@ class LeftOut(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", 
 
 class RootSnapshot(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", frozen=True):
     """One folder of the session: the git tree with its files, or the `problem` that kept it from
-    being read. Of what is left out, the first are named."""
+    being read. `left_out` has the first of the files that were left out."""
 
     root: str
     tree: str | None = None

@@ -490,8 +490,8 @@ class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
         return path
 
     def subagent_name(self, subagent_id: str) -> str:
-        """The name of a subagent, preceded by those that started it: `outer › inner`. One short
-        line, whatever the agent calls them: next to it stands what is asked."""
+        """The name of a subagent, preceded by those that started it: `outer › inner`. Always one
+        short line, because it is shown next to a question."""
         names = [self._own_name(each) for each in self.subagent_path(subagent_id)]
         if len(names) > _MOST_NAMES:
             names = [names[0], "…", *names[2 - _MOST_NAMES :]]

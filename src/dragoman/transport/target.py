@@ -172,6 +172,15 @@ def agent_name(agent: str | AgentCommand | RemoteAgent | Transport) -> str:
             return ""
 
 
+def named(
+    agent: AgentCommand | RemoteAgent | Transport, name: str
+) -> AgentCommand | RemoteAgent | Transport:
+    """The agent with the name that people know it by, if its command does not say it."""
+    if not isinstance(agent, AgentCommand) or name == os.path.basename(agent.command):
+        return agent
+    return msgspec.structs.replace(agent, name=name)
+
+
 def side_of(
     agent: AgentCommand | RemoteAgent | Transport, proxies: Sequence[ProxyTarget]
 ) -> Side | None:

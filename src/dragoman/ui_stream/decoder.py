@@ -62,11 +62,12 @@ class AcpOptions(msgspec.Struct, rename="camel"):
     on_reset: Literal["fail", "new"] = "fail"
     """What to do when the agent no longer remembers the session."""
     system_prompt: str | SystemPrompt | None = None
-    """For the session that is made for a new chat; a text is added to the agent's own."""
+    """The system prompt of the session that a new chat starts; a text is added to the agent's own
+    instructions."""
 
     @property
     def answers(self) -> bool:
-        """Whether it has an answer, whatever the last message is."""
+        """Whether the request contains an answer, whatever the last message is."""
         return self.elicitation is not None or self.permission is not None
 
 

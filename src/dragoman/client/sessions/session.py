@@ -185,7 +185,7 @@ class Session(FolderWork):
 
         How it is delivered depends on what the agent offers. If the agent offers nothing, or the
         turn cannot take the message, it becomes the next prompt; if no turn is running, it starts
-        one. What is returned says what became of it, as far as that is known.
+        one. The result says what became of the message, as far as that is known.
 
         Raises what `prompt` raises.
         """
@@ -214,7 +214,7 @@ class Session(FolderWork):
             self.begin(following)
 
     def turn_for(self, content: list[Content], terms: TurnTerms | None) -> Turn:
-        """A new one, not begun."""
+        """A new turn that has not begun."""
         return self._turn_for(_new_turn_id(), content, terms)
 
     def _turn_for(self, turn_id: str, content: list[Content], terms: TurnTerms | None) -> Turn:
@@ -231,7 +231,7 @@ class Session(FolderWork):
         return "\n\n".join(reversed(said))
 
     def begin(self, turn: Turn) -> None:
-        """Send its prompt, since no other turn runs."""
+        """Send the turn's prompt; no other turn may be running."""
         turn.terminals_before = len(self.state.terminals)
         self.log.prompted("".join(part.text for part in turn.content))
         self.log.touch()

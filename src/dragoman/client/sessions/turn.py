@@ -84,10 +84,11 @@ class Turn:
         self.parking: Parking | None = None
         """The parked prompt that this turn sends again."""
         self.parked: Parking | None = None
-        """Set at its end if the agent reported a limit, and the prompt waits for its end."""
+        """Set at the end of the turn if the agent reported a limit and the prompt waits for the
+        limit to end."""
         self.terminals_before = 0
         self.unread = False
-        """Nobody reads the events: the turn is awaited, not iterated."""
+        """Whether nobody reads the events, because the turn is awaited and not iterated."""
         self.steer: PendingSteer | None = None
         """Set while the prompt is queued as a steer of the running turn."""
         self._owner = owner
@@ -141,7 +142,7 @@ class Turn:
         await self._ended.wait()
 
     async def settled_within(self, seconds: float) -> bool:
-        """Wait for the end, but no longer than this; whether it came."""
+        """Wait for the end, at most this long, and return whether it came."""
         try:
             async with asyncio.timeout(seconds):
                 await self.wait()

@@ -52,7 +52,8 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
         return self.tool_kinds.get(call.name or "", call.kind)
 
     def fetches(self, call: ToolCall) -> bool:
-        """Whether it is known to fetch the one address that it names, and to do nothing else."""
+        """Whether the call is known to fetch the one address that it names, and to do nothing
+        else."""
         return self.tool_kinds.get(call.name or "") == "fetch" == self.kind_of(call)
 
     def inputs_of(self, call: ToolCall) -> list[Any]:

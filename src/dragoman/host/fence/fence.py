@@ -34,8 +34,8 @@ from dragoman.session.events import Event
 
 
 class Fence:
-    """Around programs that work in `roots`. `floor` is called with those when it is built, since it
-    looks at the disk."""
+    """A fence around programs that work in `roots`. `floor` is called with these folders when the
+    fence is built, because it looks at the disk."""
 
     def __init__(
         self,
@@ -47,17 +47,17 @@ class Fence:
         self.mode: FenceMode = mode
         self.network = FenceNetwork(network)
         self.roots = list(roots)
-        """To be added to before it is built."""
+        """May be added to until the fence is built."""
         self._make_floor = floor
         self._folder: PrivateFolder | None = None
         self._opening = asyncio.Lock()
         self.floor: Floor | None = None
         self.way: FenceWay | None = None
-        """How it is held; None before it is built, or if it cannot be."""
+        """How it is enforced; None until it is built, or if it cannot be built."""
         self.problem = ""
-        """Why there is none, if it was wanted."""
+        """Why no fence was built, if one was wanted."""
         self.no_gate = ""
-        """Why nobody can tell what runs inside, if nobody can."""
+        """Why the programs inside cannot be recorded, if they cannot."""
         self.policy, self.agent = Policy(), ""
         """Whose rules apply inside before there is a session; to be set before it is built."""
         self.gate: TreeGate | None = None

@@ -20,7 +20,7 @@ class FenceTerms(msgspec.Struct, frozen=True, kw_only=True):
 
     mode: FenceMode = "off"
     write: tuple[str, ...] = ()
-    """Further folders that may be written."""
+    """Additional folders that the agent may write to."""
     read: tuple[str, ...] = ()
     """Paths that can be read although they are in a private or hidden folder."""
     network: NetworkTerms = "all"

@@ -62,7 +62,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     cwds: tuple[str, ...] = ()
     cwd_aliases: tuple[str, ...] = ()
     unread_cwd: str | None = None
-    """What a claim says of the folder of its command, if no folder can be made of it."""
+    """What a claim says about the folder of its command, if it does not name a usable folder."""
     roots: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     tool: str | None = None

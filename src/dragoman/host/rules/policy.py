@@ -282,7 +282,7 @@ class Policy:
 
     def forbids(self, access: Access, workspace: Workspace) -> PolicyDecision | None:
         """The decision of a rule that denies it by the words of a command; None if there is no such
-        rule. Nothing on the disk is looked at."""
+        rule. It does not look at the disk."""
         rules = tuple(rule for rule in self._rules_for(workspace) if _denies_words(rule))
         if not rules:
             return None

@@ -86,8 +86,9 @@ class FolderProblem(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class FolderChanges(msgspec.Struct, kw_only=True, rename="camel"):
-    """Not `complete` if files were left out for lack of room; not `tracked` where there are no
-    snapshots, so that only what passed through Dragoman is known. `live`: a turn is running."""
+    """What changed in a session's folders. `complete` is false if files were left out because they
+    are too large together; `tracked` is false if there are no snapshots, so that only what Dragoman
+    itself wrote is known. `live` says that a turn is running."""
 
     files: list[ChangedFile] = []
     complete: bool = True

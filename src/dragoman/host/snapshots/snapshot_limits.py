@@ -6,7 +6,7 @@ import msgspec
 
 
 class SnapshotLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What is larger is not kept: a file, or a folder with more files."""
+    """The limits of snapshots. Larger files, and folders with more files, are not kept."""
 
     file_bytes: int = 10 << 20
     files: int = 200_000
@@ -16,4 +16,4 @@ class SnapshotLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How long the snapshots of a session are kept after its last turn; None is for as long as the
     session is."""
     loose: int = 4_000
-    """So many files of a repository become one."""
+    """A repository with this many separate object files is packed into one."""

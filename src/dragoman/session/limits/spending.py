@@ -36,7 +36,8 @@ class Tokens(msgspec.Struct, rename="camel"):
         return Tokens(*(a + b for a, b in zip(_counts(self), _counts(other), strict=True)))
 
     def since(self, before: Tokens) -> Tokens:
-        """The increase; all of it if it is less than before, since the agent started over."""
+        """The increase; everything if there are fewer than before, because the agent then started
+        over."""
         if self.total < before.total:
             return self
         pairs = zip(_counts(self), _counts(before), strict=True)
@@ -64,9 +65,9 @@ class Spending(msgspec.Struct, rename="camel"):
     turns: int = 0
     tool_calls: int = 0
     seconds: float = 0.0
-    """From the prompts to the ends of their turns."""
+    """The time from each prompt to the end of its turn."""
     waited: float = 0.0
-    """The part of it in which a question waited for its answer."""
+    """The part of that time in which a question was waiting for an answer."""
     tokens: Tokens | None = None
     cost: dict[str, float] = {}
     """By currency."""

@@ -27,8 +27,8 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     The last tool call or turn that is allowed is number `most`. Anything else is reached when it is
     used up. `stop` cancels the turn, and no prompt is sent while the limit is reached; `warn` only
-    says so. With `agent` (a pattern) or `project` (a folder), the limit holds for those sessions
-    alone. `source` says where it was set.
+    says so. With `agent` (a pattern) or `project` (a folder), the limit applies only to those
+    sessions. `source` says where it was set.
 
     Raises ValueError for a number that cannot be a limit.
     """
@@ -49,7 +49,7 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             raise ValueError(f"expected a whole number, not {self.most:g}")
 
     def used(self, spent: Spending) -> float:
-        """How much of it was used. Without a word from the agent that is 0."""
+        """How much of it was used; 0 if the agent reports nothing."""
         match self.measure:
             case "cost":
                 return spent.cost.get(self.currency, 0.0)
@@ -63,27 +63,29 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
                 return float(spent.turns)
 
     def is_reached(self, spent: Spending) -> bool:
-        """A cost in another currency cannot be compared, and counts as too much."""
+        """Whether it is reached. A cost in another currency cannot be compared, and counts as too
+        much."""
         used = self.used(spent)
         if self.measure in _COUNTS:
             return used > self.most
         return used >= self.most or bool(self.other_currency(spent))
 
     def other_currency(self, spent: Spending) -> str:
-        """One in which the agent reports a cost, although the limit is in another; else ""."""
+        """The currency in which the agent reports a cost, if it is not that of the limit; else
+        ""."""
         if self.measure != "cost":
             return ""
         others = (name for name, sum_ in spent.cost.items() if name != self.currency and sum_ > 0)
         return next(others, "")
 
     def is_unknown(self, spent: Spending) -> bool:
-        """Whether the agent has not said anything that could be compared."""
+        """Whether the agent has reported nothing that can be compared."""
         if self.measure == "cost":
             return not spent.cost
         return self.measure == "tokens" and spent.tokens is None
 
     def concerns(self, agent: str, cwd: str) -> bool:
-        """Whether it holds for a session of that agent in that folder."""
+        """Whether it applies to a session of that agent in that folder."""
         inside = not self.project or PurePath(cwd).is_relative_to(self.project)
         return inside and fnmatch.fnmatchcase(agent, self.agent)
 

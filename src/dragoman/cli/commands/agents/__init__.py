@@ -118,7 +118,7 @@ def _add_providers(actions: Actions) -> None:
         "--api-type", metavar="TYPE", help="protocol to speak, such as openai or anthropic"
     )
     parser.add_argument("--base-url", metavar="URL", help="address for requests to the model")
-    add_repeatable(parser.add_argument, "--header", "NAME=VALUE", "HTTP header to send along")
+    add_repeatable(parser.add_argument, "--header", "NAME=VALUE", "additional HTTP header")
     parser.add_argument(
         "--headers-file",
         metavar="FILE",

@@ -97,19 +97,19 @@ def _add_changes(actions: Actions) -> None:
 
 def _add_parked(actions: Actions) -> None:
     going = actions.add(
-        "continue", "send the prompt that waits for the end of a limit now", module="parked"
+        "continue", "send a parked prompt now, before its limit ends", module="parked"
     )
     _add_session(going)
     going.add_argument(
-        "--wait", action="store_true", help="not now, but when the limit is said to end"
+        "--wait", action="store_true", help="send it when the limit is expected to end, not now"
     )
     _add_session(
-        actions.add("drop", "drop the prompt that waits for the end of a limit", module="parked")
+        actions.add("drop", "drop a parked prompt, which waits for a limit to end", module="parked")
     )
     hand = actions.add(
         "hand-over",
-        "have another agent do the prompt that waits for the end of a limit",
-        "  dragoman sessions hand-over fix codex   in a new session, whose id is printed",
+        "hand a parked prompt over to another agent",
+        "  dragoman sessions hand-over fix codex   prints the id of the new session",
         module="parked",
     )
     _add_session(hand)
