@@ -62,7 +62,7 @@ def test_bash_completes_commands_options_values_and_agents(dragoman: Dragoman) -
     assert dragoman("--session", "fix-it", "x", agent="quiet").code == 0
     assert shell(dragoman, "bash", BASH).split("\n")[:-1] == [
         "dragoman ag: agents",
-        "dragoman agents d: doctor",
+        "dragoman agents d: default doctor",
         "dragoman -a my: my-own",
         "dragoman --output j: jsonl json",
         "dragoman chat --yo: --yolo",

@@ -395,13 +395,19 @@ def test_files_stay_while_another_name_needs_them(installing: Installing, server
     assert Path(installing.agents["again"]["command"]).exists()
 
 
-def test_only_what_was_installed_is_removed(installing: Installing) -> None:
-    installing.dragoman.write_settings({"agent_servers": {"mine": {"command": "sh"}}})
-    for name, words in (("mine", "was not installed by dragoman"), ("x", "no agent 'x'")):
-        done = installing.dragoman("agents", "remove", name)
-        assert done.code == 2
-        assert words in done.err
-    assert list(installing.agents) == ["mine"]
+def test_of_an_agent_that_was_not_installed_the_entry_alone_is_removed(
+    installing: Installing, server: Served
+) -> None:
+    installing.offer(entry(binary=binary(server, archive(tiny=PROGRAM))))
+    assert installing("tiny").code == 0
+    added = installing.dragoman("agents", "add", "mine", "--", "sh", "-c", "true")
+    assert added.code == 0
+    done = installing.dragoman("agents", "remove", "x")
+    assert done.code == 2
+    assert "no agent 'x'" in done.err
+    assert installing.dragoman("agents", "remove", "mine").out == "removed mine\n"
+    assert list(installing.agents) == ["tiny"]
+    assert Path(installing.agents["tiny"]["command"]).exists()
 
 
 # ── registries ────────────────────────────────────────────────────────────────────────────────

@@ -24,7 +24,18 @@ def set_agent(path: Path, name: str, entry: Mapping[str, Any]) -> None:
     text = _text(path)
     document = _document(text, path)
     document.setdefault("agent_servers", {})[name] = dict(entry)
-    _write(path, _rendered(document, text))
+    edited = _rendered(document, text)
+    parse_settings(edited, str(path))  # what was typed may not be a sound name, for example
+    write_settings(path, edited)
+
+
+def put_agent_first(path: Path, name: str) -> None:
+    """Make an agent that is there the default. Raises ConfigError, OSError."""
+    text = _text(path)
+    document = _document(text, path)
+    agents = document["agent_servers"]
+    document["agent_servers"] = {name: agents.pop(name), **agents}
+    write_settings(path, _rendered(document, text))
 
 
 def drop_agent(path: Path, name: str) -> None:
@@ -32,7 +43,7 @@ def drop_agent(path: Path, name: str) -> None:
     text = _text(path)
     document = _document(text, path)
     document.get("agent_servers", {}).pop(name, None)
-    _write(path, _rendered(document, text))
+    write_settings(path, _rendered(document, text))
 
 
 def set_provider(path: Path, agent: str, provider_id: str, entry: Mapping[str, Any] | None) -> None:
@@ -55,7 +66,7 @@ def _edit_providers(path: Path, agent: str, edit: Callable[[dict[str, Any]], obj
         found["providers"] = providers
     edited = _rendered(document, text)
     parse_settings(edited, str(path))  # what was typed may not be a valid header, for example
-    _write(path, edited)
+    write_settings(path, edited)
 
 
 def _text(path: Path) -> str:
@@ -77,7 +88,7 @@ def _rendered(document: dict[str, Any], before: str) -> str:
     return json.dumps(document, indent=indent, ensure_ascii=False) + "\n"
 
 
-def _write(path: Path, text: str) -> None:
+def write_settings(path: Path, text: str) -> None:
     """In one step; a link stays a link, and the file keeps its mode. It may hold keys: 0600."""
     real = Path(os.path.realpath(path))
     real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -75,7 +75,8 @@ COMMANDS = {
     "cancel": "stop a session's turn, wherever it is running",
     "serve": "serve the web page and all sessions over HTTP",
     "bridge": "make an agent on this machine available to other machines",
-    "agents": "list, check, install and remove agents",
+    "agents": "list, add, check, install and remove agents",
+    "config": "show or edit the settings",
     "policy": "list, add, explain, test and revoke permission rules",
     "store": "check, copy or prune the session store",
     "replay": "play back a recording, or serve it as an agent",
@@ -102,6 +103,12 @@ examples:
 A prompt may mention files and addresses:
   @src/app.py   @"a name with spaces"   @https://example.com
 
+environment:
+  DRAGOMAN_SETTINGS  the settings file (`dragoman config path` prints it)
+  DRAGOMAN_HOME      the directory of the store and all other data
+  DRAGOMAN_STORE     PostgreSQL database for the store
+  NO_COLOR           no colours
+
 exit codes:
     0  the agent completed the turn
     1  agent, transport or protocol error
@@ -116,10 +123,21 @@ exit codes:
 """
 
 
+_TAKE_A_LINE = (("agents", "add"),)
+"""Actions with a name, options, and a command line after `--`: argparse would look for the line
+where the name is."""
+
+
 def parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
     """The parsed arguments of a command; a usage error ends the process."""
     parser = parser_for(command)
+    line: list[str] = []
+    if (command, *words[:1]) in _TAKE_A_LINE and "--" in words:
+        at = words.index("--")
+        words, line = words[:at], list(words[at + 1 :])
     arguments, unexpected = parser.parse_known_args(options.with_values(words))
+    if line:
+        arguments.command = line
     if unexpected:
         if action := getattr(arguments, "action", None):
             parser.prog += f" {action}"

@@ -9,6 +9,7 @@ from dragoman.cli.options import (
     add_optional,
     add_repeatable,
     add_settings_option,
+    name,
     seconds,
 )
 from dragoman.cli.parsers import Actions, run_action
@@ -19,6 +20,8 @@ REGISTRY = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = Actions(parser, __name__)
     _add_list(actions)
+    _add_add(actions)
+    _add_default(actions)
     _add_doctor(actions)
     _add_install(actions)
     _add_remove(actions)
@@ -37,6 +40,36 @@ def _add_list(actions: Actions) -> None:
     shape = parser.add_mutually_exclusive_group()
     add_json_option(shape.add_argument)
     shape.add_argument("--names", action="store_true", help="print only the names, one per line")
+    add_settings_option(parser.add_argument)
+
+
+def _add_add(actions: Actions) -> None:
+    parser = actions.add(
+        "add",
+        "add an agent to the settings",
+        "  dragoman agents add mine -- ./my-agent --acp\n"
+        "  dragoman agents add work --env KEY=value --default -- goose acp\n"
+        "  dragoman agents add remote -- wss://agents.example/acp",
+        module="entries",
+    )
+    parser.add_argument("name", type=name, metavar="NAME", help="name for it in the settings")
+    parser.add_argument(
+        "command", metavar="CMD ARGS", nargs="*", help="the command or address, after --"
+    )
+    add_repeatable(parser.add_argument, "--env", "NAME=VALUE", "variable for its environment")
+    parser.add_argument("--default", action="store_true", help="make it the default agent")
+    parser.add_argument(
+        "--replace", action="store_true", help="replace the agent that has this name"
+    )
+    add_settings_option(parser.add_argument)
+
+
+def _add_default(actions: Actions) -> None:
+    parser = actions.add(
+        "default", "print the default agent, or choose another one", module="entries"
+    )
+    text = "agent from the settings, or a known one, which is added to them"
+    add_optional(parser.add_argument, "name", "NAME", text)
     add_settings_option(parser.add_argument)
 
 
@@ -88,7 +121,9 @@ def _add_install(actions: Actions) -> None:
 
 def _add_remove(actions: Actions) -> None:
     parser = actions.add(
-        "remove", "remove an installed agent and its entry in the settings", module="install"
+        "remove",
+        "remove an agent from the settings, and its files if it was installed",
+        module="install",
     )
     parser.add_argument("name", metavar="NAME", help="the agent's name in the settings")
     add_settings_option(parser.add_argument)

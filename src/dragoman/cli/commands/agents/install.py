@@ -39,13 +39,9 @@ def _remove(options: argparse.Namespace) -> int:
     if options.name not in settings.agents:
         known = ", ".join(settings.agents) or "none"
         raise UsageError(f"no agent {options.name!r} in {path}; available: {known}")
-    if agent_id is None:
-        raise UsageError(
-            f"{options.name} was not installed by dragoman; remove it from {path} yourself"
-        )
     drop_agent(path, options.name)
-    others = (_installed_id(settings, name) for name in settings.agents if name != options.name)
-    if agent_id not in others:
+    others = [_installed_id(settings, name) for name in settings.agents if name != options.name]
+    if agent_id is not None and agent_id not in others:
         remove(agent_id)
     _tell(f"removed {options.name}")
     return 0
