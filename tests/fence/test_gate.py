@@ -18,8 +18,9 @@ from support.descriptor_shortage import room_to_spare
 from dragoman.fence.plan import FencePlan
 from dragoman.host.fence.fence import Fence
 from dragoman.host.fence.fence_terms import FenceMode
-from dragoman.host.fence.floor import FenceWay, floor_for
-from dragoman.host.fence.overseer import Overseer, ProgramLog
+from dragoman.host.fence.floor import FencePlace, FenceWay, Floor, PlaceMode, floor_for
+from dragoman.host.fence.overseer import SECONDS_BETWEEN, Overseer, ProgramLog
+from dragoman.host.fence.tree_gate import Surface
 from dragoman.host.permissions.consent import Consent
 from dragoman.host.permissions.questions import PermissionRequest
 from dragoman.host.rules.policy import Policy, Rule
@@ -68,6 +69,7 @@ class Inside:
         self.fence = Fence(mode, [str(self.workspace)], floor_for)
         self.fence.policy = policy
         self.overseer: Overseer | None = None
+        self.seconds_between = SECONDS_BETWEEN
         self.settled = asyncio.Event()
         self.news = asyncio.Event()
 
@@ -93,7 +95,7 @@ class Inside:
             workspace=workspace,
             agent="test",
             policy=self.policy,
-            log=ProgramLog(self.record),
+            log=ProgramLog(self.record, self.seconds_between),
             consent=consent,
         )
         self.fence.gate.attach(self.overseer)
@@ -201,8 +203,25 @@ async def test_every_program_is_told_with_its_words_folder_end_and_parents(
             assert (await session.ended(*argv)).exit_code == code
 
 
+def test_that_a_file_may_be_written_says_nothing_of_its_neighbours() -> None:
+    modes: dict[str, PlaceMode] = {
+        "/nowhere/ws": "write",
+        "/nowhere/ws/.envrc": "read-only",
+        "/nowhere/ws/.git/hooks": "read-only",
+        "/nowhere/home/.agent.json": "write",
+    }
+    places = tuple(FencePlace(path, mode, "") for path, mode in modes.items())
+    surface = Surface(Floor(places=places, temporary="/nowhere/tmp"))
+    for _ in range(2):
+        for borne in ("ws/a", "ws/deep/a", "ws/.git/index", "home/.agent.json", "tmp/a"):
+            assert surface.bears(f"/nowhere/{borne}")
+        for held in ("ws/.envrc", "ws/.git/hooks/pre-commit", "home/.bashrc", "ws2/a"):
+            assert not surface.bears(f"/nowhere/{held}")
+
+
 async def test_what_runs_in_a_row_is_counted_and_what_is_too_much_is_left_out(make: Maker) -> None:
     session = make()
+    session.seconds_between = 600.0
     await session.run(
         "for i in 1 2 3 4; do expr 1 + 1; done; for i in $(seq 150); do expr $i; done"
     )

@@ -6,12 +6,15 @@ The proxy listens on the loopback of this machine here; `tests/fence` has it in 
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
+import struct
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from ipaddress import ip_address
 
 import pytest
+from support.clients import until
 from support.descriptor_shortage import room_to_spare
 
 from dragoman.host.fence.network.host_patterns import (
@@ -522,6 +525,35 @@ async def test_a_program_that_does_not_read_stops_its_server_and_nothing_else() 
         other = b"CONNECT other.org:443 HTTP/1.1\r\n\r\n"
         assert (await asked(proxy, other)).startswith(b"HTTP/1.1 403 ")
         writer.close()
+
+
+async def test_a_tunnel_that_breaks_on_both_sides_at_once_leaves_nothing_to_complain_of() -> None:
+    complaints: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, each: complaints.append(each))
+    far: asyncio.Future[asyncio.StreamWriter] = asyncio.get_running_loop().create_future()
+
+    async def accept(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far.set_result(writer)
+
+    listening = await asyncio.start_server(accept, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    async with listening, world(f"127.0.0.1:{port}") as (proxy, _, _):
+        before = len(asyncio.all_tasks())
+        reader, near = await asyncio.open_connection("127.0.0.1", proxy)
+        near.write(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % port)
+        await reader.readuntil(b"\r\n\r\n")
+        for writer in (near, await far):
+            _reset(writer)
+        await until(lambda: len(asyncio.all_tasks()) == before)
+    gc.collect()
+    assert complaints == []
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """Break a connection, rather than end it."""
+    connected = writer.get_extra_info("socket")
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 async def test_a_connection_in_which_nothing_moves_is_closed() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import select
 import struct
 import threading
@@ -19,12 +20,12 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from dragoman.fence import seccomp
+from dragoman.fence.caller_memory import CallerMemory
 
 _NOTICE = struct.Struct("QIIiIQ6Q")
 _REPLY = struct.Struct("QqiI")
 _HAND_OVER = struct.Struct("QIIII")
 _CONTINUE, _AND_REPLY = 1, 2
-_PAGE = 4096
 _LONGEST_PATH = 4096
 _AT_FDCWD = -100
 _EMPTY_PATH = 0x1000
@@ -41,9 +42,12 @@ _STILL_WAITS = _request(2, 8)
 _ADD_DESCRIPTOR = _request(3, _HAND_OVER.size)
 _SET_FLAGS = _request(4, 8)
 _SYNCHRONOUS = 1
+_RECEIVING_ENDS = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (6, 11)
+"""Whether the kernel says so, to who waits for the next call, that nobody is left to make one."""
 _NAMES = {
-    architecture: {number: name for name, number in numbers.items()}
+    (architecture, number): name
     for architecture, numbers in seccomp.NUMBERS.items()
+    for name, number in numbers.items()
 }
 
 
@@ -53,7 +57,7 @@ class Call(NamedTuple):
     id: int
     pid: int
     name: str
-    arguments: tuple[int, ...]
+    arguments: Sequence[int]
     pointer: int
     """How many bytes an address has for the caller."""
 
@@ -62,15 +66,12 @@ class Gone(Exception):
     """Who called does not wait any longer."""
 
 
-class Unreadable(Exception):
-    """Who called waits, but its memory cannot be read: it is a helper of ours, soon the program."""
-
-
 class Listener:
     """Owns a listener, as the kernel gave it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._memory = CallerMemory()
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLIN)
         with suppress(OSError):  # since Linux 6.6: the one who waits runs next, on the same core
@@ -78,19 +79,22 @@ class Listener:
 
     def calls(self) -> Iterator[Call]:
         """Each call as it comes, until nobody is left who could make one."""
-        while True:
-            seen = self._poll.poll()
-            if not any(event & select.POLLIN for _, event in seen):
-                return
-            with suppress(FileNotFoundError, InterruptedError):  # it was killed meanwhile
-                yield self._receive()
+        looked = False
+        while looked or self._poll.poll()[0][1] & select.POLLIN:
+            try:
+                call = self._receive()
+            except (FileNotFoundError, InterruptedError):
+                looked = False  # it was killed meanwhile, or was the last one
+            else:
+                looked = _RECEIVING_ENDS
+                yield call
 
     def _receive(self) -> Call:
         data = bytearray(_NOTICE.size)
         fcntl.ioctl(self._descriptor, _RECEIVE, data)
         identity, pid, _, number, architecture, _, *arguments = _NOTICE.unpack(data)
-        name = _NAMES.get(architecture, {}).get(number, "")
-        return Call(identity, pid, name, tuple(arguments), 8 if architecture >> 31 else 4)
+        name = _NAMES.get((architecture, number), "")
+        return Call(identity, pid, name, arguments, 8 if architecture >> 31 else 4)
 
     def let_through(self, call: Call) -> None:
         self._reply(call, 0, _CONTINUE)
@@ -99,8 +103,10 @@ class Listener:
         self._reply(call, -error, 0)
 
     def _reply(self, call: Call, error: int, flags: int) -> None:
-        with suppress(OSError):  # it was killed meanwhile
+        try:
             fcntl.ioctl(self._descriptor, _SEND, _REPLY.pack(call.id, 0, error, flags))
+        except OSError:
+            return  # it was killed meanwhile
 
     def hand_over(self, call: Call, descriptor: int, *, close_on_exec: bool) -> None:
         """Answer with a descriptor of ours, of which the caller gets a copy."""
@@ -124,31 +130,31 @@ class Listener:
 
     # ── what a call is about ──────────────────────────────────────────────────────────────────
 
+    # None of it is certain before `check`: the caller may be gone, and its number another's.
+
     def program(self, call: Call, most: int) -> tuple[str, list[str], bool]:
         """The file that is about to be run, its arguments, and whether these are all: no more than
-        `most` characters. Raises Gone, Unreadable."""
-        with self._memory(call) as memory:
-            at = call.name == seccomp.EXECVEAT
-            path = self._path(call, memory, call.arguments[1 if at else 0], at=at)
-            words, whole = memory.words(call.arguments[2 if at else 1], most)
-        self.check(call)
-        return path, words, whole
+        `most` characters. Raises Unreadable."""
+        self._memory.turn_to(call.pid, call.pointer)
+        at = call.name == seccomp.EXECVEAT
+        path = self._path(call, call.arguments[1 if at else 0], at=at)
+        words, whole = self._memory.words(call.arguments[2 if at else 1], most)
+        return path, list(map(_shown, words)), whole
 
     def opened(self, call: Call) -> tuple[str, int, int]:
-        """The file to open, by its absolute name, the flags and the mode. Raises Gone,
-        Unreadable."""
+        """The file to open, by its absolute name, the flags and the mode. Raises Unreadable."""
         name, given = call.name, call.arguments
+        self._memory.turn_to(call.pid, call.pointer)
         at = name in (seccomp.OPENAT, seccomp.OPENAT2)
-        with self._memory(call) as memory:
-            path = self._path(call, memory, given[1 if at else 0], at=at)
-            match name:
-                case seccomp.CREAT:
-                    flags, mode = os.O_CREAT | os.O_WRONLY | os.O_TRUNC, given[1]
-                case seccomp.OPENAT2:
-                    flags, mode = struct.unpack("QQ", memory.read(given[2], 16).ljust(16, b"\0"))
-                case _:
-                    flags, mode = given[2 if at else 1], given[3 if at else 2]
-        self.check(call)
+        path = self._path(call, given[1 if at else 0], at=at)
+        match name:
+            case seccomp.CREAT:
+                flags, mode = os.O_CREAT | os.O_WRONLY | os.O_TRUNC, given[1]
+            case seccomp.OPENAT2:
+                how = self._memory.read(given[2], 16)
+                flags, mode = struct.unpack("QQ", how.ljust(16, b"\0"))
+            case _:
+                flags, mode = given[2 if at else 1], given[3 if at else 2]
         return path, flags & 0xFFFFFFFF, mode & 0o7777
 
     def folder(self, call: Call) -> str:
@@ -157,16 +163,9 @@ class Listener:
         self.check(call)
         return _shown(os.fsencode(folder))
 
-    def _memory(self, call: Call) -> _Memory:
-        try:
-            return _Memory(call)
-        except OSError:
-            self.check(call)
-            raise Unreadable from None
-
-    def _path(self, call: Call, memory: _Memory, address: int, *, at: bool) -> str:
+    def _path(self, call: Call, address: int, *, at: bool) -> str:
         """Absolute, by its letters."""
-        path = os.fsdecode(memory.text(address, _LONGEST_PATH))
+        path = os.fsdecode(self._memory.text(address, _LONGEST_PATH))
         if path.startswith("/"):
             return path
         descriptor = call.arguments[0] & 0xFFFFFFFF
@@ -189,59 +188,6 @@ def let_all_through(descriptor: int, _argv: Sequence[str] = (), _cwd: str = "") 
         listener.close()
 
     threading.Thread(target=serve, name=f"gate-{descriptor}", daemon=True).start()
-
-
-class _Memory:
-    """Of the one that calls."""
-
-    def __init__(self, call: Call) -> None:
-        self._pointer = call.pointer
-        self._file = os.open(f"/proc/{call.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-
-    def __enter__(self) -> _Memory:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._file)
-
-    def read(self, address: int, size: int) -> bytes:
-        """As much of it as there is."""
-        try:
-            return os.pread(self._file, size, address) if address < 1 << 63 else b""
-        except OSError:
-            return b""
-
-    def text(self, address: int, most: int) -> bytes:
-        """Up to a NUL, or so many bytes; never reads beyond a page that ends it."""
-        found = b""
-        while len(found) <= most:
-            piece = self.read(address, _PAGE - address % _PAGE)
-            text, nul, _ = piece.partition(b"\0")
-            found += text
-            if nul or not piece:
-                break
-            address += len(piece)
-        return found[:most]
-
-    def words(self, address: int, most: int) -> tuple[list[str], bool]:
-        """The texts of a list of addresses, and whether these are all of them."""
-        found: list[str] = []
-        room = most
-        while room > 0:
-            piece = self.read(address, _PAGE - address % _PAGE)
-            if len(piece) < self._pointer:
-                return found, True
-            for at in range(0, len(piece) // self._pointer * self._pointer, self._pointer):
-                pointer = int.from_bytes(piece[at : at + self._pointer], "little")
-                if not pointer:
-                    return found, True
-                word = self.text(pointer, room)
-                room -= len(word) + 1
-                found.append(_shown(word))
-                if room <= 0:
-                    break
-            address += len(piece)
-        return found, False
 
 
 def _shown(name: bytes) -> str:

@@ -57,8 +57,11 @@ class ProgramStart(msgspec.Struct, frozen=True):
 class ProgramLog:
     """The programs of one session. Everything is called from its event loop."""
 
-    def __init__(self, record: Callable[[Event], None]) -> None:
+    def __init__(
+        self, record: Callable[[Event], None], seconds_between: float = SECONDS_BETWEEN
+    ) -> None:
         self.record = record
+        self._seconds_between = seconds_between
         self._batch: dict[str, ProgramRun] = {}
         self._ended: list[ProgramEnd] = []
         self._left_out = 0
@@ -103,7 +106,7 @@ class ProgramLog:
     def _flush_later(self) -> None:
         if self._timer is None and not self._closed:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(SECONDS_BETWEEN, self.flush)
+            self._timer = loop.call_later(self._seconds_between, self.flush)
 
     def flush(self) -> None:
         """Tell what is known so far."""

@@ -22,8 +22,9 @@ from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
 from dragoman.fence import seccomp
+from dragoman.fence.caller_memory import Unreadable
 from dragoman.fence.kernel_calls import open_exactly
-from dragoman.fence.seccomp_listener import Call, Gone, Listener, Unreadable
+from dragoman.fence.seccomp_listener import Call, Gone, Listener
 from dragoman.host.fence.floor import Floor
 from dragoman.host.fence.overseer import MOST_PARENTS, Overseer, ProgramStart
 from dragoman.host.fence.refusal_count import MOST_TOLD, RefusalCount, times
@@ -262,30 +263,39 @@ class Surface:
         self._writable = _prefixes(floor.paths("write"))
         self._held = _prefixes(floor.paths("read-only"))
         self._covered = _prefixes(floor.paths("covered"))
-        self._real: set[str] = set()
+        self._with_held = {os.path.dirname(path) for path in floor.paths("read-only")}
+        self._borne: set[str] = set()
+        """Folders in which every file may be written that is not a link."""
 
     def bears(self, path: str) -> bool:
         """Whether the fence lets it be written, by a name that is not a link."""
-        if f"{path}/".startswith(self._free):
-            return True
-        within = f"{path}/"
-        if not within.startswith(self._writable) or within.startswith(self._held):
-            return False
-        return self._is_real(os.path.dirname(path)) and not os.path.islink(path)
+        folder = path.rpartition("/")[0]
+        if folder not in self._borne:
+            within = f"{path}/"
+            if within.startswith(self._free):
+                return True
+            if not within.startswith(self._writable) or within.startswith(self._held):
+                return False
+            if not self._is_real(folder):
+                return False
+            if f"{folder}/".startswith(self._writable) and folder not in self._with_held:
+                self._note(folder)
+        # The first is quicker about a file that is new, and most files of an installation are.
+        return not os.access(path, os.F_OK, follow_symlinks=False) or not os.path.islink(path)
+
+    def _is_real(self, folder: str) -> bool:
+        if folder.rpartition("/")[0] in self._borne:
+            return not os.path.islink(folder)
+        return os.path.realpath(folder) == folder
+
+    def _note(self, folder: str) -> None:
+        if len(self._borne) >= MOST_KNOWN:
+            self._borne.clear()
+        self._borne.add(folder)
 
     def hides(self, path: str) -> bool:
         """Whether it is covered: an agent never gets it, whatever the rules allow."""
         return f"{path}/".startswith(self._covered)
-
-    def _is_real(self, folder: str) -> bool:
-        if folder in self._real:
-            return True
-        if os.path.realpath(folder) != folder:
-            return False
-        if len(self._real) >= MOST_KNOWN:
-            self._real.clear()
-        self._real.add(folder)
-        return True
 
 
 def _prefixes(paths: list[str]) -> tuple[str, ...]:
@@ -348,7 +358,7 @@ class _Doorkeeper(threading.Thread):
         except Unreadable:
             self._post_start(call, self._first)
             return
-        self._note_mounts(call.pid)
+        self._note_mounts(call)
         if not _could_run(call.pid, path):
             self.listener.let_through(call)  # a folder of PATH that has no such program
             return
@@ -356,16 +366,27 @@ class _Doorkeeper(threading.Thread):
         start = ProgramStart(tuple(words) or (path,), self.listener.folder(call), parents, whole)
         self._post_start(call, start)
 
-    def _note_mounts(self, pid: int) -> None:
+    def _note_mounts(self, call: Call) -> None:
         if self._mounts <= 0:
-            self._mounts = _mounts_of(pid)
+            mounts = _mounts_of(call.pid)
+            self.listener.check(call)
+            self._mounts = mounts
 
     def _post_start(self, call: Call, start: ProgramStart) -> None:
-        process = _pidfd(call.pid)
-        self.listener.check(call)
+        process = self._process(call)
         if not self._gate.post(self._gate.started, self, call, start, process):
             _close(process)
             self.listener.refuse(call)
+
+    def _process(self, call: Call) -> int:
+        """A descriptor of who called, or -1. Raises Gone."""
+        process = _pidfd(call.pid)
+        try:
+            self.listener.check(call)
+        except Gone:
+            _close(process)
+            raise
+        return process
 
     def _parents(self, pid: int) -> tuple[str, ...]:
         """The names of the programs above a process. A fork that started no other program is the
@@ -395,13 +416,12 @@ class _Doorkeeper(threading.Thread):
         if self._surface.bears(asked):
             self.listener.let_through(call)
             return
-        self._note_mounts(call.pid)
+        self._note_mounts(call)
         path = os.path.realpath(name)
         if self._is_for_the_kernel(call.pid, path, flags):
             self.listener.let_through(call)
             return
-        process = _pidfd(call.pid)
-        self.listener.check(call)
+        process = self._process(call)
         write = Write(path, asked, flags & _FLAGS, mode)
         if not self._gate.post(self._gate.wanted, self, call, write, process):
             _close(process)

@@ -273,7 +273,7 @@ async def _exchange(
     finally:
         for task in waiting:
             task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.gather(answer, sent, return_exceptions=True)  # both may have failed at once
 
 
 class _Lookups:
