@@ -62,7 +62,7 @@ def may_name_a_file(names: Collection[str], words: Collection[str]) -> bool:
     which files it writes."""
     if not _NAMES.isdisjoint(names):
         return True
-    return any(word.startswith(("-o", "--o")) for word in words)
+    return any(word.startswith(("-o", "--o")) for word in words if word[:1] == "-")
 
 
 def makes_links(argv: Argv) -> bool:

@@ -82,9 +82,11 @@ def outline(command: Argv | str) -> LineOutline:
     layers = frozenset([each.argv for run in reading.runs for each in run])
     gone_to = frozenset([each.folder for run in reading.runs for each in run if each.folder])
     words = frozenset(chain.from_iterable(layers))
-    names = frozenset([word.rpartition("/")[2].casefold() for word in words])
+    # Together, since one by one they cost several times as much.
+    folded = "\0".join(words).casefold().split("\0")
+    names = frozenset([word[word.rfind("/") + 1 :] if "/" in word else word for word in folded])
     is_simple = reading.unread is None and names.isdisjoint(_TELL_MORE)
-    if is_simple and not any(map(_is_line.search, words)):
+    if is_simple and not _is_line.search("\0".join(words)):
         writes = may_name_a_file(names, words)
         return LineOutline(names, words, False, layers, gone_to, writes)
     suspects = loosely(command).suspects

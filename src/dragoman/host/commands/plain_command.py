@@ -15,6 +15,8 @@ _QUOTABLE = r"[A-Za-z0-9_\-./:=,+@% *?\[\]{}~#^]"
 _PIECE = rf"(?:{_BARE}++|'(?:{_QUOTABLE}|[!\"])*+'|\"(?:{_QUOTABLE}|')*+\")"
 _word = re.compile(rf"[ \t]*+({_PIECE}++)")
 _piece = re.compile(_PIECE)
+_never_plain = re.compile(r"[;&|<>()$`\\\r\n]")
+"""Found in none of the pieces: most lines need no closer look."""
 _assignment = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _harmless = re.compile(rf"(?:{_BARE}| )*+\Z")
 
@@ -27,6 +29,8 @@ _shell_option = re.compile(r"-[A-Za-z]*c[A-Za-z]*\Z|--command")
 @functools.lru_cache(maxsize=16)  # each rule about commands asks for the same ones
 def plain_words(line: str) -> tuple[str, ...] | None:
     """The words of a line that holds no metacharacter, substitution, redirect or assignment."""
+    if _never_plain.search(line):
+        return None
     words: list[str] = []
     at, end = 0, len(line.rstrip(" \t"))
     while at < end:

@@ -95,6 +95,8 @@ _token = re.compile(
     """,
     re.VERBOSE,
 )
+_bare_words = re.compile(r"(?:[ \t]*+[A-Za-z0-9_\-./:,+@%]++(?=[ \t\n;|&]|\Z))++")
+"""Most words are of this kind. Read together, they cost a third."""
 _piece = re.compile(_PIECE)
 _range = re.compile(r"[0-9]*+-[0-9]*+")  # <1-5> is a pattern for numbers in zsh
 _equals = re.compile(r"""(?:''|"")*+=""")
@@ -162,6 +164,11 @@ class _Simple:
         self.is_redirected = True
 
     @property
+    def takes_words(self) -> bool:
+        """Whether the next word is one of the command, whatever it is."""
+        return self._pending is None
+
+    @property
     def is_fed(self) -> bool:
         return self.before == "|" or bool(self.reads)
 
@@ -205,6 +212,10 @@ def _simples(line: str, begun: list[_Simple]) -> Iterator[_Simple]:
     at, simple = 0, _Simple("")
     begun[:] = [simple]
     while at < len(line):
+        if simple.takes_words and (bare := _bare_words.match(line, at)) is not None:
+            at = bare.end()
+            simple.words += bare[0].split()
+            continue
         token = _token.match(line, at)
         if token is None:
             raise _doubt_at(line, at)
@@ -261,8 +272,9 @@ class _Reader:
             _check_text(line, self._budget)
             for simple in _simples(line, begun):
                 begun.clear()
-                here = self._after(simple, here, layers)
-                ever.update(dict.fromkeys(here))
+                before, here = here, self._after(simple, here, layers)
+                if here is not before:
+                    ever.update(dict.fromkeys(here))
                 if simple.after in ("||", ";"):
                     here = tuple(ever)  # a cd that failed leaves the shell where it was
                 if len(ever) > _MOST_FOLDERS:
@@ -288,23 +300,29 @@ class _Reader:
                 raise _Doubt("a variable that remains set")
         except _Doubt as doubt:
             self._unread = self._unread or str(doubt)
-        more = len(here) * (len(simple.reads) + len(simple.writes))
-        if len(self._reads) + len(self._writes) + more > MOST_COMMANDS:
-            self._unread = self._unread or "too many files"
+        if (simple.reads or simple.writes) and not self._take_files(simple, here):
             return here
-        known = len(self._runs)
+        known, argv = len(self._runs), tuple(simple.words)
         for folder in here:
-            self._reads.update((_joined(folder, path), None) for path in simple.reads)
-            self._writes.update((_joined(folder, path), None) for path in simple.writes)
-            self.command(tuple(simple.words), folder, layers)
+            self.command(argv, folder, layers)
         if simple.is_fed:
             self._check_fed(known, len(layers))
         self._has_changed_names |= simple.words[0] not in _LEAVE_NAMES_ALONE
         return here
 
+    def _take_files(self, simple: _Simple, here: tuple[str, ...]) -> bool:
+        more = len(here) * (len(simple.reads) + len(simple.writes))
+        if len(self._reads) + len(self._writes) + more > MOST_COMMANDS:
+            self._unread = self._unread or "too many files"
+            return False
+        for folder in here:
+            self._reads.update((_joined(folder, path), None) for path in simple.reads)
+            self._writes.update((_joined(folder, path), None) for path in simple.writes)
+        return True
+
     def _check_fed(self, known: int, depth: int) -> None:
         """What is given to a wrapper is given to the program behind it."""
-        programs = (each.argv[0] for run in self._runs[known:] for each in run[depth:])
+        programs = (each.argv[0] for run in self._runs[known:] for each in run[depth + 1 :])
         for program in programs:
             if _runs_its_input.fullmatch(program.rpartition("/")[2]):
                 self._unread = self._unread or f"{program}, which runs what it is given"

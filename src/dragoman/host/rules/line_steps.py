@@ -66,6 +66,7 @@ class Steps:
         self._sightings: dict[tuple[str, bool], Sighting | None] = {}
         self._folders: dict[str, Sighting | None] = {}
         self._accesses: dict[tuple[Argv, str], Access] = {}
+        self._started: dict[str, Access] = {}
         self._files: list[Access] | None = None
         self._at_most: list[Access] | None = None
         runs = "execute" in access.operations and not access.env and all(access.commands)
@@ -343,16 +344,14 @@ class Steps:
         return known
 
     def _run_in(self, argv: Argv, folder: str) -> Access:
-        import copy  # late: importing Dragoman does not load it otherwise
-
-        # A copy, since the paths are normalised already: that takes longer than everything else.
-        run = copy.copy(self._access)
-        msgspec.structs.force_setattr(run, "commands", (argv,))
-        if folder:
+        if folder and folder not in self._started:
             seen = self._folder(folder)
             where, aliases = (None, ()) if seen is None else (seen.path, seen.aliases)
-            msgspec.structs.force_setattr(run, "cwd", where and normalise(where))
-            msgspec.structs.force_setattr(run, "cwd_aliases", tuple(map(normalise, aliases)))
+            start = self._started[folder] = _copied(self._access)
+            msgspec.structs.force_setattr(start, "cwd", where and normalise(where))
+            msgspec.structs.force_setattr(start, "cwd_aliases", tuple(map(normalise, aliases)))
+        run = _copied(self._started[folder] if folder else self._access)
+        msgspec.structs.force_setattr(run, "commands", (argv,))
         return run
 
     def _folder(self, folder: str) -> Sighting | None:
@@ -383,6 +382,13 @@ class Steps:
             full = path if path.startswith("/") else where and f"{where}/{path}"
             self._sightings[path, writing] = self._look(full, writing) if full else None
         return self._sightings[path, writing]
+
+
+def _copied(access: Access) -> Access:
+    """With paths that are normalised already: that takes longer than everything else."""
+    import copy  # late: importing Dragoman does not load it otherwise
+
+    return copy.copy(access)
 
 
 def _with_writers(argv: Argv) -> Iterator[Argv]:

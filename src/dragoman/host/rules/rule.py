@@ -154,12 +154,20 @@ def _covered(operation: Operation | None, *has: bool) -> frozenset[Operation]:
 
 def mismatch(rule: Rule, access: Access, moment: Moment) -> str | None:
     """Why the rule does not speak of this access, as the end of a sentence; None when it does."""
-    if (why := out_of_force(rule, access.agent, moment)) is not None:
-        return why
-    for check in _CHECKS:
-        if (why := check(rule, access)) is not None:
-            return why
-    return None
+    why = out_of_force(rule, access.agent, moment) or _other_operation(rule, access)
+    if why is None and rule.path is not None:
+        why = _other_path(rule, rule.path, access)
+    if why is None and (rule.argv is not None or rule.argv_prefix is not None):
+        why = _other_command(rule, access)
+    if why is None and (where := folder(rule)) is not None:
+        why = _other_folder(rule, where, access)
+    if why is None and rule.host is not None:
+        why = _other_host(rule, rule.host, access)
+    if why is None and rule.tool is not None:
+        why = _other_tool(rule, rule.tool, access)
+    if why is None and rule.effect == "allow":
+        why = _too_uncertain(rule, access) or _too_dangerous(rule, access)
+    return why
 
 
 def out_of_force(rule: Rule, agent: str, moment: Moment) -> str | None:
@@ -186,18 +194,13 @@ def _other_operation(rule: Rule, access: Access) -> str | None:
     return None if fits else f"it is not about {access.operation}"
 
 
-def _other_path(rule: Rule, access: Access) -> str | None:
-    glob = rule.path
-    if glob is None:
-        return None
+def _other_path(rule: Rule, glob: str, access: Access) -> str | None:
     names = access.paths if rule.effect == "allow" else (*access.paths, *access.aliases)
     fits = _enough(rule, (matches_path(glob, path, access.roots) for path in names))
     return None if fits else f"the path does not match {glob}"
 
 
 def _other_command(rule: Rule, access: Access) -> str | None:
-    if rule.argv is None and rule.argv_prefix is None:
-        return None
     if access.env:
         return "it names a plain command, but the request sets environment variables"
     words = (_matches_words(rule, each, access.claimed) for each in access.commands)
@@ -208,10 +211,7 @@ def _other_command(rule: Rule, access: Access) -> str | None:
     return "the command differs"
 
 
-def _other_folder(rule: Rule, access: Access) -> str | None:
-    where = folder(rule)
-    if where is None:
-        return None
+def _other_folder(rule: Rule, where: str, access: Access) -> str | None:
     if rule.cwd is None:
         fits = access.cwd in access.roots[:1]  # the project, links resolved
     else:
@@ -232,31 +232,25 @@ def folder(rule: Rule) -> str | None:
     return rule.cwd
 
 
-def _other_host(rule: Rule, access: Access) -> str | None:
-    if rule.host is None:
-        return None
-    glob = rule.host.lower()
-    fits = _enough(rule, (matches_name(glob, host.lower()) for host in access.hosts))
-    return None if fits else f"the host does not match {rule.host}"
+def _other_host(rule: Rule, glob: str, access: Access) -> str | None:
+    lower = glob.lower()
+    fits = _enough(rule, (matches_name(lower, host.lower()) for host in access.hosts))
+    return None if fits else f"the host does not match {glob}"
 
 
-def _other_tool(rule: Rule, access: Access) -> str | None:
-    if rule.tool is None:
-        return None
+def _other_tool(rule: Rule, glob: str, access: Access) -> str | None:
     if rule.effect == "allow" and access.claimed and access.operation != "mcp":
         return "a tool name that the agent merely claims cannot allow anything"
     named = [] if access.tool is None else [access.tool]
     if rule.effect != "allow":
         named += access.names
-    if any(matches_name(rule.tool, name) for name in named):
+    if any(matches_name(glob, name) for name in named):
         return None
-    return f"the tool does not match {rule.tool}"
+    return f"the tool does not match {glob}"
 
 
 def _too_uncertain(rule: Rule, access: Access) -> str | None:
     """An allow needs to know where; only --yolo goes without, and not beyond a fence."""
-    if rule.effect != "allow":
-        return None
     if access.fenced and access.operation == "write":
         return None if rule.path is not None else "it does not name the file, outside the fence"
     if rule.anywhere:
@@ -291,18 +285,6 @@ def is_wide_answer(rule: Rule) -> bool:
 def is_answer(rule: Rule) -> bool:
     """Whether a person allowed it by an answer, and did not write it down."""
     return rule.effect == "allow" and rule.source == YOUR_ANSWER
-
-
-_CHECKS = (
-    _other_operation,
-    _other_path,
-    _other_command,
-    _other_folder,
-    _other_host,
-    _other_tool,
-    _too_uncertain,
-    _too_dangerous,
-)
 
 
 def _enough(rule: Rule, fits: Iterable[bool]) -> bool:

@@ -278,25 +278,28 @@ def resolve(path: str, met: list[str] | None = None) -> Resolved:
 
     `met` gets the whole name at each link, before that was followed.
     """
-    todo, done, links, steps = path.split("/")[::-1], "", 0, 0
-    while todo:
+    todo, done, links = path.split("/")[::-1], "", 0
+    left = MAX_STEPS - len(todo)
+    while todo and left >= 0:
         part = todo.pop()
-        steps += 1
         if part == "..":
             done = done.rpartition("/")[0]
-        elif part not in ("", "."):
+        elif part and part != ".":
             here = f"{done}/{part}"
-            target = "" if _is_beneath(here, _KERNEL) else _link_target(here)
-            if target:
-                links += 1
-                if met is not None:
-                    met.append("/".join((here, *todo[::-1])))
-                done = "" if target.startswith("/") else done
-                todo += target.split("/")[::-1]
-            else:
+            is_kept = here.startswith(_KERNEL) and _is_beneath(here, _KERNEL)
+            target = "" if is_kept else _link_target(here)
+            if not target:
                 done = here
-        if links > MAX_LINKS or steps > MAX_STEPS:
-            raise os_error(errno.ELOOP)
+                continue
+            links += 1
+            if met is not None:
+                met.append("/".join((here, *todo[::-1])))
+            done = "" if target.startswith("/") else done
+            more = target.split("/")[::-1]
+            todo += more
+            left = -1 if links > MAX_LINKS else left - len(more)
+    if left < 0:
+        raise os_error(errno.ELOOP)
     return Resolved(done or "/")
 
 

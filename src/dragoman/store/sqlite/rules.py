@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -58,7 +58,8 @@ class SqliteRules:
 
     def load(self) -> tuple[StoredRule, ...]:
         """All that is stored, expired rules too."""
-        with self._opened() as db:
+        with self._lock:
+            db = self._opened()
             version = db.data_version()
             if version != self._seen:
                 self._read(db.rows(_LOAD), db)
@@ -108,20 +109,19 @@ class SqliteRules:
     def _write(
         self, statement: str, values: tuple[Any, ...], *, patience: float = PATIENCE_SECONDS
     ) -> int:
-        with self._opened() as db:
+        with self._lock:
+            db = self._opened()
             self._seen = None
             db.wait_for_others(patience)
             db.run(statement, values)
             return db.changes
 
-    @contextmanager
-    def _opened(self) -> Generator[Database]:
-        with self._lock:
-            if self._db is None:
-                self._db, self._seen = Database(self._path), None
-                if self._path is None:
-                    migrate(self._db)
-            yield self._db
+    def _opened(self) -> Database:
+        if self._db is None:
+            self._db, self._seen = Database(self._path), None
+            if self._path is None:
+                migrate(self._db)
+        return self._db
 
 
 def _stored(db: Database, row: tuple[Any, ...]) -> StoredRule:
