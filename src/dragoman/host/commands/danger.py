@@ -36,10 +36,14 @@ _PUBLISHES = "publishes something that others can fetch"
 _DEPLOYS = "changes systems outside this machine"
 _DATABASE = "deletes a database or its data"
 _SECRETS = "reads credentials"
+_SIGNS_IN = "signs in or out, or changes whose credentials are used"
 _RULES = "changes what agents may do, which is for a person to say"
 _ANSWERS = "answers a question that was put to a person"
 _UNASKED = "starts an agent that asks nobody"
 _OUR_RULES = ("policy add", "policy remove", "policy revoke", "policy trust")
+
+_TO_PUBLISH = r"(?:publish|release|upload)(?:[-:.].*)?"
+_TO_DEPLOY = r"deploy(?:[-:.].*)?"
 
 _TABLE = (
     _Danger(_DELETES, "rm", having=r"-[a-qs-zA-QS-Z]*+[rR][a-zA-Z]*+|--r.*"),
@@ -69,7 +73,21 @@ _TABLE = (
     _Danger(
         _PUBLISHES, "npm pnpm yarn bun cargo uv poetry flit hatch pdm deno", "publish|npm publish"
     ),
-    _Danger(_PUBLISHES, "npm pnpm yarn", "unpublish|deprecate|dist-tag"),
+    _Danger(_PUBLISHES, "npm pnpm yarn", "unpublish|deprecate|undeprecate|dist-tag|owner|access"),
+    # A script of a project may be called anything: these are what such scripts are called.
+    _Danger(_PUBLISHES, "npm pnpm yarn bun", "run|run-script|rum|urn", _TO_PUBLISH),
+    _Danger(_DEPLOYS, "npm pnpm yarn bun", "run|run-script|rum|urn", _TO_DEPLOY),
+    _Danger(_PUBLISHES, "pnpm yarn bun", "release|recursive publish"),
+    _Danger(_DEPLOYS, "pnpm yarn bun", "deploy"),
+    _Danger(_PUBLISHES, "make gmake just task invoke inv rake rails", having=_TO_PUBLISH),
+    _Danger(_DEPLOYS, "make gmake just task invoke inv rake rails", having=_TO_DEPLOY),
+    _Danger(_PUBLISHES, "cargo gem", "yank|owner"),
+    _Danger(_PUBLISHES, "vsce ovsx jsr", "publish|unpublish"),
+    _Danger(_PUBLISHES, "pod", "trunk push"),
+    _Danger(_PUBLISHES, "conda anaconda", "upload"),
+    _Danger(_PUBLISHES, "snapcraft charmcraft", "upload|release|push"),
+    _Danger(_PUBLISHES, "oras skopeo crane", "push|copy|cp"),
+    _Danger(_PUBLISHES, "docker podman", "build|buildx", having="--push(?:=.*)?"),
     _Danger(_PUBLISHES, "twine", "upload"),
     _Danger(_PUBLISHES, "semantic-release np release-it gh-pages"),
     _Danger(_PUBLISHES, "lerna changeset", "publish"),
@@ -122,7 +140,19 @@ _TABLE = (
     _Danger(_SECRETS, "gh", "auth token"),
     _Danger(_SECRETS, "aws", "configure|sts"),
     _Danger(_SECRETS, "kubectl oc", "get secret|get secrets"),
-    _Danger(_SECRETS, "npm", "token"),
+    _Danger(_SECRETS, "npm pnpm", "token"),
+    _Danger(_SIGNS_IN, "npm pnpm yarn", "login|logout|adduser|add-user|npm login|npm logout"),
+    _Danger(_SIGNS_IN, "docker podman buildah skopeo oras", "login|logout"),
+    _Danger(_SIGNS_IN, "helm crane", "registry login|registry logout|auth login|auth logout"),
+    _Danger(_SIGNS_IN, "cargo az oc argocd terraform tofu pulumi snyk", "login|logout"),
+    _Danger(_SIGNS_IN, "gh glab", "auth login|auth logout|auth refresh|auth setup-git|auth switch"),
+    _Danger(_SIGNS_IN, "gem", "signin|signout"),
+    _Danger(_SIGNS_IN, "aws", "sso|ecr get-login|ecr get-login-password|codeartifact"),
+    _Danger(_SIGNS_IN, "poetry", "config", r"(?:http-basic|pypi-token)\..*"),
+    _Danger(_SIGNS_IN, "npm pnpm yarn", "config set", r".*_(?:auth|password).*"),
+    _Danger(_SIGNS_IN, "git", "config", r"credential\..*"),
+    _Danger(_SIGNS_IN, "ssh-add ssh-copy-id"),
+    _Danger(_SECRETS, "gpg gpg2", having=r"--export-secret.*"),
     _Danger(_SECRETS, "gcloud", "auth"),
     _Danger(_SECRETS, "git", "credential"),
     _Danger(_SECRETS, "pass gopass op vault secret-tool keyring"),
@@ -186,6 +216,8 @@ _WORDINGS = (
     _Wording(_DISCARDS, _GIT + "(?:reset|clean)", r"\s(?:--hard|-[a-z]*f)"),
     _Wording(_REWRITES, _GIT + "(?:rebase|filter-branch|filter-repo)"),
     _Wording(_PUBLISHES, r"(?:npm|pnpm|yarn|cargo|uv|poetry)\s+publish|twine\s+upload"),
+    _Wording(_SIGNS_IN, r"(?:docker|podman|npm|pnpm|helm|az|cargo)\s+log(?:in|out)\b"),
+    _Wording(_PUBLISHES, r"(?:npm|pnpm|yarn|bun)\s+run\s+(?:publish|release|deploy)\b"),
     _Wording("runs as another user", r"(?:sudo|doas|pkexec)\s"),
     _Wording(_DEPLOYS, r"(?:terraform|tofu|pulumi)\s+(?:apply|destroy|up)|kubectl\s+delete"),
     _Wording("deletes everything it finds", r"(?:find|xargs)\s", r"\s(?:-delete|rm)\b"),
