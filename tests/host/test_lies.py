@@ -290,6 +290,27 @@ HIDES_A_COMMAND = {
         call("edit", {"path": "a.txt", "command": "rm -rf src"}, name="Write"), REMOVED, CLAUDE
     ),
     "in the title alone": Lie(call("execute", title="rm -rf src"), REMOVED, dark=True),
+    "in its text alone": Lie(call("execute", content=[text("rm -rf src")]), REMOVED, dark=True),
+    "behind it": Lie(
+        call("execute", {"command": "ls", "then": "rm -rf src"}), runs("ls && rm -rf src")
+    ),
+    "behind it, as words": Lie(
+        call("execute", {"command": "ls", "on_success": ["rm", "-rf", "src"]}), REMOVED
+    ),
+    "before it": Lie(call("execute", {"command": "ls", "setup": "rm -rf src"}), REMOVED),
+    "behind it, for a tool of its own": Lie(
+        *(pair := goose("shell", {"command": "ls", "then": "rm -rf src"}))[:1],
+        REMOVED,
+        "goose",
+        pair[1],
+    ),
+    "as what reads it": Lie(
+        call("execute", {"command": "ls", "interpreter": "rm -rf src"}), REMOVED
+    ),
+    "as code for an interpreter": Lie(
+        call("execute", {"interpreter": "rm", "code": "x"}), runs("rm", "x")
+    ),
+    "as code": Lie(call("execute", {"language": "sh", "code": "rm -rf src"}), REMOVED, dark=True),
     "announced another": Lie(
         call("execute", {"command": "ls"}),
         REMOVED,
@@ -381,7 +402,11 @@ FETCHES_ANOTHER = {
         call("fetch", {"url": "https://evil.example\\@good.example/"}, name="WebFetch"),
         fetches("evil.example"),
         CLAUDE,
-        dark=True,
+    ),
+    "behind a backslash in the path": Lie(
+        call("fetch", {"url": "https://good.example\\@evil.example/"}, name="WebFetch"),
+        fetches("evil.example"),
+        CLAUDE,
     ),
     "without a scheme": Lie(
         call("fetch", {"url": "evil.example/x", "ref": GOOD}, name="WebFetch"),
@@ -473,6 +498,7 @@ BLANKET = [allow(operation=operation) for operation in ("read", "write", "execut
 POLICIES = {
     "nothing": Policy(),
     "--yolo": Policy(yolo=True),
+    "--yolo and strict rules": Policy(STRICT, yolo=True),
     "--write": Policy(write=True),
     "--exec": Policy(execute=True),
     "--write --exec": Policy(write=True, execute=True),

@@ -124,7 +124,7 @@ def _stated(found: RawInput, agent: str, names: tuple[str, ...]) -> Access:
         commands=tuple(dict.fromkeys(found.commands)),
         env=bool(found.variables),
         variables=tuple(dict.fromkeys(found.variables)),
-        hosts=tuple(dict.fromkeys(found.hosts)),
+        hosts=tuple(dict.fromkeys((*found.hosts, *found.perhaps_hosts))),
         tool=tools[0] if tools else None,
         names=(*tools, *names),
         claimed=True,

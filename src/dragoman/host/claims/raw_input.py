@@ -28,7 +28,7 @@ from dragoman.host.rules.globs import LONGEST_PATH
 _PROGRAM_KEYS = frozenset(
     (
         *("argv", "bash", "exec", "executable", "execute", "program", "run", "script", "sh"),
-        *("shell", "stdin"),
+        *("interpreter", "shell", "stdin"),
     )
 )
 # What has a command run by someone else: by root, or by whom it names.
@@ -44,6 +44,16 @@ _USER_KEYS = frozenset(
 )
 # What a command next to it reads: for a shell, that is what it runs.
 _INPUT_KEYS = frozenset(("heredoc", "input", "inputtext", "standardinput", "stdindata"))
+# What a command next to it may be followed, preceded or started by.
+_NEXT_KEYS = frozenset(
+    (
+        *("afterwards", "always", "and", "andthen", "cleanup", "else", "ensure", "entrypoint"),
+        *("finally", "launcher", "runner", "wrapper"),
+        *("followedby", "followup", "hook", "hooks", "next", "onerror", "onexit", "onfailure"),
+        *("onsuccess", "or", "posthook", "postrun", "prehook", "prerun", "setup", "teardown"),
+        *("then", "thenrun"),
+    )
+)
 _LINE_LIST_KEYS = frozenset(("commands", "cmds", "scripts"))
 _ARGUMENT_KEYS = frozenset(("args", "arguments"))
 _CWD_KEYS = frozenset(
@@ -52,6 +62,10 @@ _CWD_KEYS = frozenset(
 _FOLDER_KEYS = frozenset(("dir", "directory", "folder"))
 _ENV_KEYS = frozenset(("env", "envs", "envvars", "environment", "environmentvariables"))
 _PATH_ENDINGS = ("path", "paths", "pathname", "file", "files", "filename", "uri")
+# Where an address may stand without its scheme, or be one that is not read to its end.
+_ADDRESS_ENDINGS = (
+    *("address", "domain", "endpoint", "host", "hostname", "href", "link", "site", "url", "urls"),
+)
 # Paths when a file is moved; words to replace, or anything, elsewhere.
 _END_KEYS = frozenset(("from", "to", "source", "src", "destination", "dest", "dst", "target"))
 # Where something is written to, whatever the call says that it is.
@@ -60,6 +74,7 @@ _OUTPUT_KEYS = frozenset(
         *("dest", "destination", "dst", "into", "out", "outdir", "outfile", "output", "saveas"),
         *("outputdir", "outputdirectory", "outputfolder", "saveto", "targetdir"),
         *("destdir", "targetdirectory", "writeto", "outputto", "downloadto", "destinationdir"),
+        *("downloadpath", "outpath", "outputfile", "outputpath", "savefile", "savepath"),
     )
 )
 # A path wherever something is changed.
@@ -139,6 +154,8 @@ class RawInput:
         self.folders: list[str] = []
         self.cwds: list[str] = []
         self.hosts: list[str] = []
+        self.perhaps_hosts: list[str] = []
+        """Of an incomplete address; only for rules that deny or ask."""
         self.has_address = False
         """Whether one of them stands where no text does that is only written or looked for."""
         self.has_new_text = False
@@ -186,7 +203,7 @@ class RawInput:
         for key, value in spelled:
             if _names_a_command(key):
                 self._command(value, key, arguments, depth)
-            elif has_command and key in _INPUT_KEYS and _is_no_document(value):
+            elif has_command and _runs_next_to_it(key, value):
                 self._command(value, key, [], depth)
             else:
                 self._walk(value, key, depth)
@@ -245,9 +262,8 @@ class RawInput:
             self.outputs.append(text)
         if key in _DOCUMENT_KEYS and (document := _document(text)) is not None:
             self._walk(document, key, depth)
-        elif _url.match(text):
-            self._host(text)
-            self.has_address |= key not in _TEXT_KEYS
+        elif _url.match(text) or key.endswith(_ADDRESS_ENDINGS):
+            self._address(text, key)
         elif key in _CWD_KEYS:
             self.cwds.append(text)
         elif key in _FOLDER_KEYS:
@@ -278,12 +294,21 @@ class RawInput:
         self.patch_is_clear &= named.is_clear and not any(name.startswith('"') for name in named)
         self.patched += [name[2:] if name[:2] in ("a/", "b/") else name for name in named]
 
-    def _host(self, url: str) -> None:
-        host = _host_of(url)
-        if host is None:
-            self.complete = False
-        else:
-            self.hosts.append(host)
+    def _address(self, text: str, key: str) -> None:
+        if _url.match(text) is None:
+            self.perhaps_hosts += _hosts_in(text)
+            return
+        hosts = _hosts_of(text)
+        self.complete &= len(hosts) == 1
+        self.hosts += hosts
+        self.has_address |= key not in _TEXT_KEYS
+
+
+def _runs_next_to_it(key: str, value: Any) -> bool:
+    """Whether what is next to a command is for a shell, or for the program, to run."""
+    if key in _INPUT_KEYS:
+        return _is_no_document(value)
+    return key in _NEXT_KEYS and bool(_words(value))
 
 
 def _is_no_document(value: Any) -> TypeGuard[str]:
@@ -427,13 +452,26 @@ def _variable(item: Any) -> str:
     return item.partition("=")[0] if isinstance(item, str) else f"({item})"
 
 
-def _host_of(url: str) -> str | None:
-    try:
-        host = urlsplit(url).hostname
-    except ValueError:
-        return None
-    # Browsers end the host at a backslash, this parser does not.
-    return None if not host or "\\" in url else host.rstrip(".")
+def _hosts_of(url: str) -> list[str]:
+    """The host; none where it cannot be said, and each that it may be. Browsers end it at a
+    backslash, this parser does not."""
+    hosts: dict[str, None] = {}
+    for spelled in dict.fromkeys((url, url.replace("\\", "/"))):
+        try:
+            host = urlsplit(spelled).hostname
+        except ValueError:
+            return []
+        if not host:
+            return []
+        hosts[host.rstrip(".")] = None
+    return list(hosts)
+
+
+def _hosts_in(text: str) -> list[str]:
+    """The hosts of what may be addresses, though it does not say so."""
+    words = text.split()[:_MOST_COMMANDS]
+    addresses = (each if "://" in each else f"https://{each.lstrip('/')}" for each in words)
+    return [host for each in addresses for host in _hosts_of(each)]
 
 
 def is_object(value: Any) -> TypeGuard[dict[Any, Any]]:

@@ -145,10 +145,30 @@ class _Judge:
         whole = Explanation(decision, considered)
         if decision.effect == "deny":
             return whole
+        if access.claimed and decision.effect == "allow":
+            whole = self._unsaid(whole, access, index.rules)
         strict = self._strict(whole, steps)
         if strict.decision.unruled and steps.tell_more and steps.are_all:
             strict = self._stepwise(strict, steps)
         return self._protected(strict, steps)
+
+    def _unsaid(self, told: Explanation, access: Access, rules: Iterable[Rule]) -> Explanation:
+        """What a claim does not say may be what a rule denies or asks about: then a person is
+        asked, whatever else allows it."""
+        perhaps = [
+            rule
+            for rule in rules
+            if rule.effect != "allow"
+            and _may_speak_of_the_unsaid(rule, access)
+            and mismatch(_without_conditions(rule), access, self._moment) is None
+        ]
+        if not perhaps:
+            return told
+        rule = perhaps[0]
+        verb = _PERHAPS[0 if rule.effect == "deny" else 1]
+        reason = f"{rule.label} {verb} it: {access.agent or 'the agent'} does not say enough"
+        considered = _marked(told.considered, perhaps, _PERHAPS_UNSAID)
+        return Explanation(PolicyDecision("ask", reason, rule), considered)
 
     def _protected(self, told: Explanation, steps: Steps) -> Explanation:
         """A file that always asks does so where a line writes it: by a redirection, or by a command
@@ -247,7 +267,37 @@ def _names_the_command(told: Explanation, steps: Steps) -> bool:
 
 _LINES = "it names a command, and this is a line"
 _ONLY_A_PART = "it allows only a part of it"
+_PERHAPS_UNSAID = "the agent does not say whether it matches"
 _PERHAPS_A_PART = "only running it shows whether it matches a part of it"
+
+
+def _may_speak_of_the_unsaid(rule: Rule, access: Access) -> bool:
+    """Whether the rule is about a command, a path or anything else that the claim should name, and
+    does not: all of it, if something of the claim could not be read."""
+    if not access.complete:
+        return True
+    operations = access.operations
+    names_words = rule.argv is not None or rule.argv_prefix is not None
+    if names_words and "execute" in operations:
+        return not access.commands
+    return rule.path is not None and "write" in operations and not access.paths
+
+
+def _without_conditions(rule: Rule) -> Rule:
+    """About anything of its operation."""
+    operation = rule.operation
+    if operation is None and (rule.argv is not None or rule.argv_prefix is not None):
+        operation = "execute"
+    return msgspec.structs.replace(
+        rule,
+        operation=operation,
+        path=None,
+        argv=None,
+        argv_prefix=None,
+        cwd=None,
+        host=None,
+        tool=None,
+    )
 
 
 def _strictest(decision: PolicyDecision, found: Sequence[tuple[Rule, StepHit]]) -> PolicyDecision:
