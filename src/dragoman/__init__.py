@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         InvalidParams,
         InvalidRequest,
         LeaseLost,
+        LimitUnusable,
         MethodNotFound,
         NameTaken,
         NoProgress,
@@ -278,6 +279,7 @@ __all__ = [
     "InvalidRequest",
     "LeaseLost",
     "LeftOut",
+    "LimitUnusable",
     "Location",
     "McpServer",
     "MethodNotFound",
@@ -421,8 +423,8 @@ _NAMES = {
         "AgentExited AmbiguousSession AuthRequired CallTimeout CancelIgnored ChainBroken "
         "CommandNotFound CommandRefused ConfigError ConnectionClosed ConnectionLost "
         "DownloadFailed DragomanError FenceError FrameTooLarge InstallFailed InternalError "
-        "InvalidMessage InvalidParams InvalidRequest LeaseLost MethodNotFound NameTaken "
-        "NoProgress NotAnAgent ParseError PeerStalled PromptTooLarge ProtocolError "
+        "InvalidMessage InvalidParams InvalidRequest LeaseLost LimitUnusable MethodNotFound "
+        "NameTaken NoProgress NotAnAgent ParseError PeerStalled PromptTooLarge ProtocolError "
         "RemoteError RemoteLost RequestCancelled ResourceNotFound RevertConflict RowDuplicate "
         "RowRefused SequenceGap SessionBusy SessionElsewhere SessionError SessionGone "
         "SessionNotContinued SessionOwned SignInNeeded SlowConsumer StartError StoreAway "

@@ -445,6 +445,17 @@ class ConfigError(DragomanError):
         return f"{where}: expected {self.expected}"
 
 
+class LimitUnusable(DragomanError):
+    """A limit cannot be kept: its `source` says where it was set, `reason` why."""
+
+    _sentence = "{source}: {reason}"
+
+    def __init__(self, source: str, reason: str) -> None:
+        super().__init__(source, reason)
+        self.source = source
+        self.reason = reason
+
+
 class InstallFailed(DragomanError):
     """An agent could not be installed; the message says why."""
 

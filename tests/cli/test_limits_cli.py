@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from support.command import Dragoman, refused
 
@@ -60,7 +62,14 @@ def test_the_settings_have_limits_too(dragoman: Dragoman) -> None:
         (("--max-cost", "2 dollars"), "expected an amount such as 2.50 or 2.50EUR"),
         (("--max-time", "5x"), "--max-time: expected a time such as 90s, 10m or 2h, not '5x'"),
         (("--max-tokens", "0"), "--max-tokens: expected a whole number of at least 1, not 0"),
-        (("-a", "gemini", "--max-cost", "1"), "gemini does not report what it costs; use --max-t"),
+        (("--max-cost", "1/week"), "expected one of /session, /turn, /day, /agent, /project"),
+        (("--max-turns", "1/turn"), "--max-turns: a turn has no turns; leave out /turn"),
+        (("--max-cost", "1/day", "--no-store"), "so it needs the store: remove --no-store"),
+        (("--at-max", "ask"), "--at-max needs a limit, such as --max-cost"),
+        (
+            ("-a", "gemini", "--max-cost", "1"),
+            "gemini does not report what it costs; limit",
+        ),
     ],
 )
 def test_a_bad_limit_gets_one_clear_line(
@@ -77,9 +86,12 @@ def test_a_bad_limit_gets_one_clear_line(
         ({"cost": "2"}, "limits[0].cost: expected a number above 0, not '2'"),
         ({"tokens": 1.5}, "limits[0].tokens: expected a whole number, not 1.5"),
         ({"time": 5}, 'limits[0].time: expected a time such as "90s", "10m" or "2h", not 5'),
-        ({"turns": 1, "per": "turn"}, "limits[0].turns: expected a limit of the session"),
-        ({"turns": 1, "per": "day"}, 'limits[0].per: expected "session" or "turn", not \'day\''),
-        ({"turns": 1, "then": "ask"}, 'limits[0].then: expected "stop" or "warn", not \'ask\''),
+        ({"turns": 1, "per": "turn"}, "limits[0].turns: expected a limit of more than a turn"),
+        ({"turns": 1, "per": "week"}, '"day", "agent" or "project", not \'week\''),
+        ({"turns": 1, "then": "park"}, 'expected "stop", "ask" or "warn", not \'park\''),
+        ({"turns": 1, "instead": {"time": "1m"}}, "to stand next to cost or tokens"),
+        ({"cost": 1, "instead": {"cost": 2}}, "limits[0].instead: expected an object with some of"),
+        ({"cost": 1, "instead": {"time": "1x"}}, "limits[0].instead.time: expected a time such"),
         ({"turns": 1, "agent": "cluade"}, "limits[0].agent: expected the name of an agent"),
         ({"turns": 1, "project": "app"}, "limits[0].project: expected the absolute path"),
         ({"turn": 1}, "limits[0].turn: expected a known key; did you mean turns?"),
@@ -90,3 +102,49 @@ def test_a_bad_limit_in_the_settings_gets_one_clear_line(
 ) -> None:
     dragoman.write_settings({"limits": [limit]})
     refused(dragoman("-a", "demo", "hi"), says)
+
+
+def test_a_policy_file_has_limits_too(dragoman: Dragoman) -> None:
+    policy = dragoman.home / "policy.json"
+    policy.write_text(json.dumps({"limits": [{"tool_calls": 1}]}))
+    done = dragoman("-a", "demo", "--yolo", "--policy", str(policy), "make a file")
+    assert done.code == 6
+    assert f"limits[0].tool_calls of {policy} allows 1 tool call" in done.err
+    checked = dragoman("policy", "check", str(policy))
+    assert checked.out == f"{policy}: 0 rules and 1 limit, all valid\n"
+
+
+def test_a_bad_limit_in_a_policy_file_gets_one_clear_line(dragoman: Dragoman) -> None:
+    policy = dragoman.home / "policy.toml"
+    policy.write_text("rules = []\n[[limits]]\ncost = -1\n")
+    says = f"{policy}: limits[0].cost: expected a number above 0, not -1"
+    refused(dragoman("-a", "demo", "--policy", str(policy), "hi"), says)
+    refused(dragoman("policy", "check", str(policy)), says)
+    policy.write_text("limits = 1\n")
+    refused(dragoman("policy", "check", str(policy)), f"{policy}: limits: expected a list")
+
+
+def test_with_nobody_to_ask_a_limit_that_asks_stops_the_turn(dragoman: Dragoman) -> None:
+    words = ("--max-tool-calls", "1", "--at-max", "ask")
+    done = dragoman("-a", "demo", "--yolo", *words, "make a file")
+    assert done.code == 6
+    assert "dragoman: the turn was stopped: this session has used 1 tool call" in done.err
+
+
+def test_a_limit_of_a_day_holds_for_the_next_session(dragoman: Dragoman) -> None:
+    words = ("-a", "demo", "--yolo", "--max-turns", "1/day", "hi")
+    assert dragoman(*words).code == 0
+    done = dragoman(*words)
+    assert done.code == 6
+    assert "sessions have used 1 turn today, and --max-turns allows 1 turn" in done.err
+
+
+def test_what_the_agent_does_not_report_is_limited_by_what_is_counted(
+    dragoman: Dragoman,
+) -> None:
+    """Until the agent has reported a cost, the other limit holds."""
+    limits = [{"cost": 9, "instead": {"tool_calls": 1}}]
+    dragoman.write_settings({"limits": limits})
+    done = dragoman("-a", "demo", "--yolo", "make a file")
+    assert done.code == 6
+    assert "limits[0].instead.tool_calls of the settings allows 1 tool call" in done.err

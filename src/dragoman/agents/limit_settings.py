@@ -1,14 +1,27 @@
-"""Reads the `limits` of the settings."""
+"""Reads `limits`: of the settings, of a policy file, or of a new session."""
 
 from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterable
+from typing import Any, cast
 
+from dragoman.agents.known import KnownAgent
+from dragoman.agents.setting_keys import LIMIT_KEYS, known_keys
+from dragoman.errors import LimitUnusable
 from dragoman.session.facts import Measure
-from dragoman.session.limits.spending_limits import MEASURES, SpendingLimit, seconds_in
+from dragoman.session.limits.spending_limits import (
+    MEASURES,
+    REACTIONS,
+    SCOPES,
+    SpendingLimit,
+    seconds_in,
+)
+
+_REPORTED: frozenset[Measure] = frozenset({"cost", "tokens"})
+_COUNTED: frozenset[str] = frozenset({"time", "tool_calls", "turns"})
+_ABOUT = ("per", "then", "agent", "project")
 
 
 class BadLimit(Exception):
@@ -19,28 +32,65 @@ class BadLimit(Exception):
         self.place, self.expected = place, expected
 
 
-def read_limits(entry: dict[str, Any], place: str, agents: Collection[str]) -> list[SpendingLimit]:
-    """One for each thing that is limited there; `agents` are those that can be named. Raises
-    BadLimit."""
+def read_limits(value: Any, agents: Collection[str], where: str) -> tuple[SpendingLimit, ...]:
+    """Those of a list, one for each thing that is limited; `agents` are those that can be named,
+    `where` says where the list is. Raises BadLimit."""
+    if not isinstance(value, list):
+        raise BadLimit("limits", "a list")
+    return tuple(
+        limit
+        for index, entry in enumerate(cast("list[Any]", value))
+        for limit in _limits(entry, f"limits[{index}]", agents, where)
+    )
+
+
+def _limits(entry: Any, place: str, agents: Collection[str], where: str) -> list[SpendingLimit]:
+    if not isinstance(entry, dict):
+        raise BadLimit(place, "an object")
+    entry = cast("dict[str, Any]", entry)
+    if unknown := next((key for key in entry if key not in LIMIT_KEYS), None):
+        raise BadLimit(f"{place}.{unknown}", known_keys(unknown, LIMIT_KEYS))
     measured: list[Measure] = [each for each in MEASURES if each in entry]
     if not measured:
         raise BadLimit(place, f"one of {', '.join(MEASURES)}")
-    per = _one_of(entry, place, "per", ("session", "turn"))
+    per = _one_of(entry, place, "per", SCOPES)
     if per == "turn" and "turns" in entry:
-        raise BadLimit(f"{place}.turns", 'a limit of the session, without "per": "turn"')
+        raise BadLimit(f"{place}.turns", 'a limit of more than a turn, without "per": "turn"')
+    instead = _instead(entry, place, measured, agents, where)
     return [
         SpendingLimit(
             measure=each,
             most=_most(entry[each], f"{place}.{each}", each),
             per=per,
-            then=_one_of(entry, place, "then", ("stop", "warn")),
+            then=_one_of(entry, place, "then", REACTIONS),
             currency=_word(entry, place, "currency", "USD"),
             agent=_agent(entry, place, agents),
             project=_project(entry, place),
-            source=f"{place}.{each} of the settings",
+            source=f"{place}.{each} of {where}",
+            instead=instead if each in _REPORTED else (),
         )
         for each in measured
     ]
+
+
+def _instead(
+    entry: dict[str, Any],
+    place: str,
+    measured: Collection[Measure],
+    agents: Collection[str],
+    where: str,
+) -> tuple[SpendingLimit, ...]:
+    """What Dragoman counts itself, for agents that do not report what it is about."""
+    if "instead" not in entry:
+        return ()
+    inside = f"{place}.instead"
+    if _REPORTED.isdisjoint(measured):
+        raise BadLimit(inside, "to stand next to cost or tokens")
+    given = entry["instead"]
+    if not isinstance(given, dict) or not _COUNTED.issuperset(cast("dict[str, Any]", given)):
+        raise BadLimit(inside, f"an object with some of {', '.join(sorted(_COUNTED))}")
+    shared = {key: value for key, value in entry.items() if key in _ABOUT}
+    return tuple(_limits({**given, **shared}, inside, agents, where))
 
 
 def _most(value: Any, place: str, measure: Measure) -> float:
@@ -61,8 +111,8 @@ def _one_of(entry: dict[str, Any], place: str, key: str, words: tuple[Any, ...])
     """The first is the default."""
     value = entry.get(key, words[0])
     if value not in words:
-        expected = " or ".join(f'"{word}"' for word in words)
-        raise BadLimit(f"{place}.{key}", f"{expected}, not {value!r}")
+        *others, last = (f'"{word}"' for word in words)
+        raise BadLimit(f"{place}.{key}", f"{', '.join(others)} or {last}, not {value!r}")
     return value
 
 
@@ -87,3 +137,15 @@ def _project(entry: dict[str, Any], place: str) -> str:
     if not os.path.isabs(path):
         raise BadLimit(f"{place}.project", f"the absolute path of a directory, not {path!r}")
     return os.path.normpath(path)
+
+
+def must_be_told(limits: Iterable[SpendingLimit], known: KnownAgent | None) -> None:
+    """Raises LimitUnusable for one that could not be checked, since the agent is known not to
+    report what it is about."""
+    for limit in limits:
+        untold = known is not None and limit.measure in known.untold
+        if known is not None and untold and not limit.instead and limit.then != "warn":
+            what = "what it costs" if limit.measure == "cost" else "its tokens"
+            reason = f"{known.name} does not report {what}"
+            advice = "limit the time or the tool calls, which Dragoman counts itself"
+            raise LimitUnusable(limit.source, f"{reason}; {advice}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 Keys: TypeAlias = Mapping[str, tuple[str, str]]
@@ -223,15 +223,21 @@ LIMIT_KEYS: Keys = {
     "tokens": ("number", "at most this many tokens, as the agent reports them"),
     "time": ("string", 'at most this long, such as `"90s"`, `"10m"` or `"2h"`'),
     "tool_calls": ("number", "at most this many tool calls"),
-    "turns": ("number", 'at most this many turns; only with `"per": "session"`'),
+    "turns": ("number", 'at most this many turns; not with `"per": "turn"`'),
     "currency": ("string", 'of the `cost`; default `"USD"`'),
     "per": (
-        '`"turn"` or `"session"`',
-        'whether this is a limit for each turn or for the whole session; default `"session"`',
+        '`"session"`, `"turn"`, `"day"`, `"agent"` or `"project"`',
+        "what it is a limit of: the whole session, each turn, or all sessions together, of a day, "
+        'of the agent or in the folder; default `"session"`',
     ),
     "then": (
-        '`"stop"` or `"warn"`',
-        'stop the turn, or only warn; default `"stop"`',
+        '`"stop"`, `"ask"` or `"warn"`',
+        'stop the turn, hold it and ask whether it may use more, or only warn; default `"stop"`',
+    ),
+    "instead": (
+        "object",
+        "`time`, `tool_calls` and `turns` for agents that do not report what `cost` or `tokens` is "
+        "about; without it, such an agent is refused",
     ),
     "agent": ("string", "only for this agent; a pattern such as `cl*` covers several"),
     "project": ("string", "only in this folder (absolute path), and everything beneath it"),
@@ -257,3 +263,12 @@ FENCE_KEYS: Keys = {
         "this machine (`localhost:5432`)",
     ),
 }
+
+
+def known_keys(key: str, known: Collection[str]) -> str:
+    import difflib  # only when there is something to complain about
+
+    meant = difflib.get_close_matches(key, sorted(known), n=1)
+    return (
+        f"a known key; did you mean {meant[0]}?" if meant else f"one of {', '.join(sorted(known))}"
+    )

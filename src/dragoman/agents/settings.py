@@ -21,7 +21,6 @@ from dragoman.agents.limit_settings import BadLimit, read_limits
 from dragoman.agents.setting_keys import (
     AGENT_KEYS,
     FENCE_KEYS,
-    LIMIT_KEYS,
     MCP_KEYS,
     OFFER_KEYS,
     PROVIDER_KEYS,
@@ -31,6 +30,7 @@ from dragoman.agents.setting_keys import (
     SNAPSHOT_KEYS,
     SYSTEM_PROMPT_KEYS,
     TOP_KEYS,
+    known_keys,
 )
 from dragoman.data_directory import settings_file
 from dragoman.errors import ConfigError, UnknownAgent
@@ -216,11 +216,7 @@ class _Reader:
             fence=self._fence(top.get("fence", "off"), "fence"),
             snapshots=self._snapshots(top.get("snapshots", {})),
             on_limit=self._on_limit(top.get("on_limit", "fail"), "on_limit"),
-            limits=tuple(
-                limit
-                for index, value in enumerate(self._list(top.get("limits", []), "limits"))
-                for limit in self._limits(value, f"limits[{index}]", servers)
-            ),
+            limits=self._limits(top.get("limits", []), servers),
         )
 
     def _on_limit(self, value: Any, place: str) -> OnLimit:
@@ -228,10 +224,9 @@ class _Reader:
             self._fail(place, f'"park", "ask" or "fail", not {value!r}')
         return value
 
-    def _limits(self, value: Any, place: str, servers: Collection[str]) -> list[SpendingLimit]:
-        entry = self._object(value, place, LIMIT_KEYS)
+    def _limits(self, value: Any, servers: Collection[str]) -> tuple[SpendingLimit, ...]:
         try:
-            return read_limits(entry, place, {*servers, *known_names()})
+            return read_limits(value, {*servers, *known_names()}, "the settings")
         except BadLimit as error:
             return self._fail(error.place, error.expected)
 
@@ -487,7 +482,7 @@ class _Reader:
             case {**entries}:
                 for key in entries:
                     if known is not None and key not in known:
-                        self._fail(f"{place}.{key}".lstrip("."), _known_keys(key, known))
+                        self._fail(f"{place}.{key}".lstrip("."), known_keys(key, known))
                 return entries
             case _:
                 return self._fail(place, f"an object, not {_kind(value)}")
@@ -536,15 +531,6 @@ class _Reader:
 
     def _fail(self, place: str, expected: str) -> Any:
         raise ConfigError(self._file, place, expected)
-
-
-def _known_keys(key: str, known: Collection[str]) -> str:
-    import difflib  # only when there is something to complain about
-
-    meant = difflib.get_close_matches(key, sorted(known), n=1)
-    return (
-        f"a known key; did you mean {meant[0]}?" if meant else f"one of {', '.join(sorted(known))}"
-    )
 
 
 def _kind(value: object) -> str:

@@ -18,6 +18,7 @@ from dragoman.errors import (
     ConfigError,
     DragomanError,
     FenceError,
+    LimitUnusable,
     NoProgress,
     PromptTooLarge,
     SessionNotContinued,
@@ -97,7 +98,14 @@ def exit_code(error: BaseException) -> Exit:
     from dragoman.errors import UnknownAgent
 
     match error:
-        case UsageError() | ConfigError() | UnknownAgent() | PromptTooLarge() | FenceError():
+        case (
+            UsageError()
+            | ConfigError()
+            | UnknownAgent()
+            | PromptTooLarge()
+            | FenceError()
+            | LimitUnusable()
+        ):
             return Exit.USAGE
         case NoProgress() | CallTimeout():
             return Exit.NO_PROGRESS

@@ -241,18 +241,23 @@ def add_limit_options(parser: argparse.ArgumentParser) -> None:
         "limits", "A turn that exceeds one of these is stopped, with exit code 6."
     )
     for flag, metavar, kind, text in (
-        ("cost", "AMOUNT", money, "cost of the whole session, as in 2.50 (USD) or 2.50EUR"),
-        ("tokens", "N", count, "number of tokens of the whole session"),
-        (
-            "time",
-            "TIME",
-            duration,
-            "time of all turns of the session together, as in 90s, 10m or 2h",
-        ),
-        ("tool-calls", "N", count, "number of tool calls of the whole session"),
-        ("turns", "N", count, "number of turns of the whole session"),
+        ("cost", "AMOUNT", money, "cost of the session, as in 2.50 (USD) or 2.50EUR"),
+        ("tokens", "N", count, "number of tokens of the session"),
+        ("time", "TIME", duration, "time of all turns of the session, as in 90s, 10m or 2h"),
+        ("tool-calls", "N", count, "number of tool calls of the session"),
+        ("turns", "N", count, "number of turns of the session"),
     ):
-        limits.add_argument(f"--max-{flag}", metavar=metavar, type=kind, help=f"maximum {text}")
+        limits.add_argument(
+            f"--max-{flag}", metavar=metavar, type=_scoped(kind), help=f"maximum {text}"
+        )
+    limits.add_argument(
+        "--at-max",
+        choices=("stop", "ask", "warn"),
+        help="at one of these limits: stop the turn, hold it and ask whether it may use more, or "
+        "only warn (default: stop). With /turn, /day, /agent or /project behind it, as in "
+        "--max-cost 5/day, a limit is one of each turn, or of all sessions of the day, the agent "
+        "or the folder",
+    )
     limits.add_argument(
         "--on-limit",
         choices=("park", "ask", "fail"),
@@ -396,6 +401,21 @@ def seconds(text: str) -> float:
     if not value > 0:
         raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, not {text}")
     return value
+
+
+def _scoped(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, str]]:
+    """The type of an option that is a limit: how much, and of what it is a limit."""
+
+    def read(text: str) -> tuple[Any, str]:
+        from dragoman.session.limits.spending_limits import SCOPES  # --help needs none
+
+        most, slash, scope = text.partition("/")
+        if slash and scope not in SCOPES:
+            known = ", ".join(f"/{each}" for each in SCOPES)
+            raise argparse.ArgumentTypeError(f"expected one of {known}, not /{scope}")
+        return kind(most), scope or "session"
+
+    return read
 
 
 def duration(text: str) -> float:

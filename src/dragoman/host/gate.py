@@ -141,6 +141,7 @@ class Gate(msgspec.Struct, eq=False, kw_only=True):
     ) -> str:
         """Once it is allowed, the file is read within `reading`."""
         self._require("fs/read_text_file", operation="read", paths=[path])
+        await self._admitted()
         check_roots(self.workspace)
         met: list[str] = []
         real = real_file(path, met)
@@ -161,6 +162,7 @@ class Gate(msgspec.Struct, eq=False, kw_only=True):
 
     async def write_text_file(self, path: str, content: str) -> None:
         self._require("fs/write_text_file", operation="write", paths=[path])
+        await self._admitted()
         check_roots(self.workspace)
         met: list[str] = []
         real = real_file(path, met)
@@ -311,6 +313,7 @@ class Gate(msgspec.Struct, eq=False, kw_only=True):
             self.record(e.AccessDecided("execute", refused, subagent=asking_subagent()))
             raise InvalidParams(TOO_LONG)
         self._require("terminal/create", operation="execute", argv=argv)
+        await self._admitted()
         check_roots(self.workspace)
         met: list[str] = []
         asker = asking_subagent()
@@ -407,7 +410,13 @@ class Gate(msgspec.Struct, eq=False, kw_only=True):
 
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
         self._require("elicitation/create")
+        await self._admitted()
         return await self.consent.elicitations.create(request)
+
+    async def _admitted(self) -> None:
+        """Raises InternalError if a person was asked whether the turn may continue, and said no."""
+        if not await self.consent.hold.admits():
+            raise InternalError("the turn was stopped at a limit")
 
     def _require(
         self,

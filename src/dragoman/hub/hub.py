@@ -237,15 +237,15 @@ class Hub:
         if (known := await self._opener.conversation_of(parent)) is None:
             raise Unsupported("forking a session that has no conversation with an agent")
         directories = with_more(parent.additional_directories, more_directories)
-        offered = parent.offer.within(offer)
         record = new_record(
             self._home,
             parent.agent,
             folder,
             name=name,
             additional_directories=directories,
-            offer=offered,
+            offer=parent.offer.within(offer),
             system_prompt=system_prompt or parent.system_prompt,
+            limits=parent.limits,
         )
         record.parent, record.imported = parent.id, parent.imported
         return await self.running.begin(record.id, lambda: self._opener.fork(known, record, parent))

@@ -28,5 +28,8 @@ class HubLimits(msgspec.Struct, kw_only=True):
     """How long a shared agent without a session may continue to send before it is ended."""
     parked_seconds: float = 5.0
     """How often to look for parked prompts that are due and that no process runs."""
+    spent_seconds: float = 5.0
+    """How often a running turn with a limit of a day, an agent or a project looks at what all
+    sessions have used."""
     trim_seconds: float = 1.0
     """How long after a session was detached its memory is given back to the system."""

@@ -37,11 +37,13 @@ from dragoman.hub.running.agent_pool import AgentPool, PooledAgent
 from dragoman.hub.running.event_recorder import EventRecorder
 from dragoman.hub.running.restores import Restores, read_history
 from dragoman.hub.running.running_session import RunningSession
+from dragoman.hub.stored.ledger import StoreLedger
 from dragoman.hub.stored.spent import count_stored
 from dragoman.hub.stored.stored_sessions import state_to_go_on, status_of
 from dragoman.session.events import ParkingChanged
 from dragoman.session.facts import EVERYTHING, Offer, Parking, SystemPrompt
 from dragoman.session.limits.output_quota import OutputLimits, OutputQuota
+from dragoman.session.limits.spending_limits import NO_LIMITS, SessionLimits
 from dragoman.session.reduce import reduce
 from dragoman.session.state import ENDED, FORKED, SessionState, loose_ends
 from dragoman.store.base import LEASE_SECONDS, Store
@@ -94,6 +96,7 @@ class Opener:
         limits: HubLimits,
         snapshots: Snapshots | None = None,
     ) -> None:
+        self._ledger = StoreLedger(store, seconds=limits.spent_seconds)
         self._snapshots = snapshots
         self._limits = limits
         self._output_limits = output_limits
@@ -407,9 +410,7 @@ class Opener:
         )
         try:
             place = self._place(running, record, recording, history)
-            if running.client.openings.terms.limits and history is not None:
-                place.meter = running.client.openings.new_meter()
-                await count_stored(self._store, record, place.meter)
+            await self._count(running.client, place, record, is_new=history is None)
             session = await begin(running.client, place)
         except BaseException as error:
             await _to_its_end(self._undo_opening(recording, running, error))
@@ -421,6 +422,17 @@ class Opener:
         if self._snapshots is not None and session.files_are_here:
             await self._track(live, self._snapshots)
         return live
+
+    async def _count(
+        self, client: Client, place: Place, record: SessionRecord, *, is_new: bool
+    ) -> None:
+        """What was used so far, for its limits."""
+        openings = client.openings
+        self._ledger.sums_tokens[record.agent] = openings.quirks.sums_tokens
+        place.ledger = self._ledger.of(record)
+        if openings.limits_in(place) and not is_new:
+            place.meter = openings.new_meter()
+            await count_stored(self._store, record, place.meter)
 
     async def _track(self, live: RunningSession, snapshots: Snapshots) -> None:
         """Have its folders read around each turn, beginning now: the first time takes longest."""
@@ -451,6 +463,7 @@ class Opener:
             system_prompt=record.system_prompt,
         )
         place.history, place.recorder = history, recording.take
+        place.limits, place.on_limit = record.limits.limits, record.limits.on_limit
         place.quota = OutputQuota(self._output_limits)
         return place
 
@@ -485,11 +498,13 @@ def with_more(directories: Sequence[str], more: Sequence[str]) -> list[str]:
 
 
 class RecordReach(TypedDict, total=False):
-    """What a new session may be given besides: folders, what its agent is offered, instructions."""
+    """What a new session may be given besides: folders, what its agent is offered, instructions and
+    limits."""
 
     additional_directories: Sequence[str]
     offer: Offer
     system_prompt: SystemPrompt | None
+    limits: SessionLimits
 
 
 class RecordOptions(RecordReach, total=False):
@@ -515,6 +530,7 @@ def new_record(
         home=home,
         offer=options.get("offer", EVERYTHING),
         system_prompt=options.get("system_prompt"),
+        limits=options.get("limits", NO_LIMITS),
     )
 
 

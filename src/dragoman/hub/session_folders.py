@@ -272,6 +272,7 @@ class Folders:
             additional_directories=record.additional_directories,
             offer=record.offer,
             system_prompt=record.system_prompt,
+            limits=record.limits,
         )
         told = f"session {record.id} was rewound; the agent remembers nothing of it"
         new.session.log.record(e.Notice(told, source="client"))

@@ -267,6 +267,8 @@ class ElicitationQuestion(msgspec.Struct, omit_defaults=True, rename="camel"):
     tool_call_id: str | None = None
     subagent: str | None = None
     asked_by: str | None = None
+    limit: ReachedLimit | None = None
+    """Of a question that Dragoman asks itself: the limit that it is about."""
 
     def as_kind(self, kind: type[Form], **changes: Any) -> Form:
         """The same question as a struct of another kind, with its own fields in `changes`."""
@@ -300,22 +302,29 @@ to the agent's own request, as a prompt in flight, or no further than our queue.
 
 Measure: TypeAlias = Literal["cost", "tokens", "time", "tool_calls", "turns"]
 """What a limit is about; time is in seconds."""
-LimitOutcome: TypeAlias = Literal["warned", "stopped", "not_sent", "late"]
-"""What was done about a limit: a warning was given, the turn was cancelled, the prompt was not
-sent, or nothing, since the turn was over when the agent reported what it used."""
+LimitScope: TypeAlias = Literal["turn", "session", "day", "agent", "project"]
+"""What a limit is a limit of: each turn, the session, or all sessions of a day, an agent or a
+project together."""
+LimitOutcome: TypeAlias = Literal["warned", "asked", "raised", "stopped", "not_sent", "late"]
+"""What was done about a limit: a warning was given, a person is asked, has raised it, the turn was
+cancelled, the prompt was not sent, or nothing, since the turn was over when the agent reported what
+it used."""
 
 
 class ReachedLimit(Fact):
-    """A limit that was reached: how much each turn or the session may use, how much was used, and
-    what was done."""
+    """A limit that was reached: how much may be used, how much was, and what was done. `most` is
+    the limit as it was set; `raised_to` is what a person has raised it to. `source` says where it
+    was set."""
 
     measure: Measure
-    per: Literal["turn", "session"]
+    per: LimitScope
     most: float
     value: float
     outcome: LimitOutcome
     turn_id: str
     currency: str = ""
+    source: str = ""
+    raised_to: float | None = None
 
     @property
     def ends_turn(self) -> bool:

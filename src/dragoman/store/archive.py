@@ -14,6 +14,7 @@ import msgspec
 
 from dragoman.errors import ConfigError, DragomanError, NameTaken, UnknownSession
 from dragoman.session.events import Event, FileWritten
+from dragoman.session.limits.spending_limits import NO_LIMITS
 from dragoman.session.reduce import fold
 from dragoman.session.state import IMPORTED, SessionState, loose_ends
 from dragoman.store.base import LEASE_SECONDS, Store, event_pages, renewed_leases
@@ -51,6 +52,7 @@ _LEFT_BEHIND: dict[str, Any] = {
     "home": None,
     "agent_session_id": None,
     "system_prompt": None,
+    "limits": NO_LIMITS,
     "parent": None,
 }
 """What a record says of the place that it comes from, or may not choose here."""

@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from dragoman.errors import LeaseLost
 from dragoman.session.events import Event
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
+from dragoman.session.limits.spending_limits import NO_LIMITS, SessionLimits
 from dragoman.session.state import SessionState
 
 Status: TypeAlias = Literal["idle", "running", "waiting", "parked", "interrupted", "closed"]
@@ -66,6 +67,8 @@ class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True, rename="ca
     """What its agent is offered, wherever it runs; settings and flags there may offer less."""
     system_prompt: SystemPrompt | None = None
     """Sent to its agent whenever that opens the session."""
+    limits: SessionLimits = NO_LIMITS
+    """What it was given when it began, wherever it runs; settings and flags there add theirs."""
 
 
 class Kin(msgspec.Struct, frozen=True):

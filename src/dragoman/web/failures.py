@@ -70,6 +70,7 @@ _STATUSES: list[tuple[type[Exception], int, str]] = [
     (errors.SessionNotContinued, 409, "not_continued"),
     (errors.SessionGone, 409, "session_gone"),
     (errors.Unsupported, 409, "unsupported"),
+    (errors.LimitUnusable, 400, "unusable_limit"),
     (errors.RevertConflict, 409, "conflict"),
     (errors.AuthRequired, 409, "auth_required"),
     (errors.ResourceNotFound, 409, "not_continued"),

@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.errors import CommandRefused
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
+from dragoman.session.limits.spending_limits import NO_LIMITS, SessionLimits
 from dragoman.store.records import HostRecord
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
@@ -32,6 +33,7 @@ class WantedPlace(msgspec.Struct, kw_only=True, frozen=True):
     additional_directories: list[str] = []
     offer: Offer = EVERYTHING
     system_prompt: SystemPrompt | None = None
+    own_limits: SessionLimits = NO_LIMITS
 
 
 def system_prompt_from(said: str | SystemPrompt | None) -> SystemPrompt | None:
@@ -83,6 +85,7 @@ async def _begin_on(server: Server, host: HostRecord, agent: str, wanted: Wanted
         additional_directories=[plain(path) for path in wanted.additional_directories],
         offer=wanted.offer,
         system_prompt=wanted.system_prompt,
+        limits=wanted.own_limits,
     )
 
 
@@ -95,6 +98,7 @@ async def _begin_here(server: Server, agent: str, wanted: WantedPlace) -> str:
         additional_directories=[folder(path) for path in wanted.additional_directories],
         offer=wanted.offer,
         system_prompt=wanted.system_prompt,
+        limits=wanted.own_limits,
     )
     # With what its agent said about it.
     await live.recording.stored()

@@ -21,9 +21,10 @@ from dragoman.cli.render.console import WAITING, Console
 from dragoman.cli.render.event_text import Tally
 from dragoman.cli.render.terminal_view import TerminalView
 from dragoman.cli.run.agent_lists import Lists
-from dragoman.cli.run.agent_setup import client_for, configure, typed_limits
+from dragoman.cli.run.agent_setup import client_for, configure
 from dragoman.cli.run.follower import Follower, OwnTurn
 from dragoman.cli.run.frame_output import FrameTap
+from dragoman.cli.run.given_limits import limits_in, typed_limits
 from dragoman.cli.run.hub_access import Meant, hub_of, meant_by, open_live, runs_elsewhere
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import Job, for_session
@@ -368,7 +369,7 @@ class Run:
                     "another process is running this session, and its agent has the fence of that "
                     f"process or none: remove {option}, or wait until it has ended"
                 )
-        if limits := typed_limits(options):
+        if limits := [*typed_limits(options), *limits_in(options.policy, {record.agent})]:
             raise UsageError(
                 "another process is running this session, with limits of its own: remove "
                 f"{limits[0].source}, or wait until it has ended"

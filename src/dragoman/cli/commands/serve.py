@@ -68,7 +68,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace, address: Address, cwd: str, log: Lines) -> None:
+    from dragoman.agents.settings import load_settings
     from dragoman.cli.run.agent_setup import given_rules, offer_of, typed_network
+    from dragoman.cli.run.given_limits import limits_in
     from dragoman.web.server.lifecycle import ServeOptions, serve
 
     settings = ServeOptions(
@@ -77,6 +79,7 @@ def _serve(options: argparse.Namespace, address: Address, cwd: str, log: Lines) 
         cwd=cwd,
         settings=options.settings,
         rules=given_rules(options),
+        limits=limits_in(options.policy, load_settings(options.settings).agents),
         offer=offer_of(options),
         fence=options.fence,
         network=typed_network(options),

@@ -27,7 +27,6 @@ from dragoman.host.fence.fence_terms import FenceTerms, NetworkTerms, changed_te
 from dragoman.host.rules.policy import Policy, flag_rules
 from dragoman.hub.running.settings_launcher import fence_of
 from dragoman.session.facts import MOST_SYSTEM_PROMPT, Offer, OnLimit, SystemPrompt
-from dragoman.session.limits.spending_limits import MEASURES, SpendingLimit
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_remote
 from dragoman.transport.transport import Side
@@ -317,37 +316,9 @@ async def configure(session: Session, job: Job) -> None:
         raise UsageError(str(error)) from error
 
 
-def limits_of(options: argparse.Namespace, choice: ChosenAgent) -> tuple[SpendingLimit, ...]:
-    """Those of the options, then those of the settings. Raises UsageError for one that nothing
-    could be compared with: the agent is known not to report it."""
-    given = typed_limits(options)
-    for limit in given:
-        if choice.known is not None and limit.measure in choice.known.untold:
-            what = "what it costs" if limit.measure == "cost" else "its tokens"
-            raise UsageError(
-                f"{limit.source}: {choice.agent.name} does not report {what}; use --max-time or "
-                "--max-tool-calls, which Dragoman counts itself"
-            )
-    return (*given, *choice.settings.limits)
-
-
 def on_limit_of(job: Job) -> OnLimit:
     """What was typed, else what the settings say."""
     return job.options.on_limit or job.agent.on_limit or job.on_limit
-
-
-def typed_limits(options: argparse.Namespace) -> list[SpendingLimit]:
-    """What the `--max-…` options say, for the session."""
-    found: list[SpendingLimit] = []
-    for measure in MEASURES:
-        option = f"--max-{measure.replace('_', '-')}"
-        value: float | tuple[float, str] | None = getattr(options, f"max_{measure}")
-        if value is not None:
-            most, currency = value if isinstance(value, tuple) else (value, "USD")
-            found.append(
-                SpendingLimit(measure=measure, most=most, currency=currency, source=option)
-            )
-    return found
 
 
 def typed_rules(options: argparse.Namespace) -> list[str]:

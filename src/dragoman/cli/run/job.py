@@ -16,6 +16,7 @@ from dragoman.cli.exit_codes import UsageError, tell
 from dragoman.cli.options import LISTS, Assignment, assignment
 from dragoman.cli.run import agent_setup
 from dragoman.cli.run.frame_output import FrameFile
+from dragoman.cli.run.given_limits import limits_of
 from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.client.mcp import McpServer
 from dragoman.client.sessions.prompts import MAX_ATTACHMENT_BYTES, MAX_JSON_BYTES, check_size
@@ -126,7 +127,7 @@ def prepare(
         record=record or FrameFile(options.record),
         fence=agent_setup.fence_terms(options, choice),
         snapshots=choice.settings.snapshots,
-        limits=agent_setup.limits_of(options, choice),
+        limits=limits_of(options, choice, cwd),
         on_limit=choice.settings.on_limit,
     )
 

@@ -8,7 +8,7 @@ Each says in its own module only what the other does not say alike.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
@@ -40,13 +40,15 @@ from dragoman.session.content import Content, Text
 from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import (
     ConfigOption,
+    OnLimit,
     PermissionOption,
     SteerWay,
     SystemPrompt,
     TokenUsage,
 )
 from dragoman.session.limits.output_quota import OutputQuota
-from dragoman.session.limits.spending import Meter
+from dragoman.session.limits.spending import Meter, Spending
+from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.session.state import SessionState
 from dragoman.session.state_limits import LIMITS, fitted
 from dragoman.wire.fast_path import Usual
@@ -81,6 +83,17 @@ class Finished(msgspec.Struct):
     error: DragomanError | None = None
 
 
+class Ledger(Protocol):
+    """Knows what all sessions of the store have used."""
+
+    seconds: float
+    """How often it is worth to be looked at while a turn runs."""
+
+    async def spent(self, limit: SpendingLimit, turn_id: str) -> Spending:
+        """By all turns that a shared limit is about, except this one."""
+        ...
+
+
 class Place(msgspec.Struct, kw_only=True):
     """Where a session works and what it brings along; shared by new, load, resume and fork.
 
@@ -105,6 +118,12 @@ class Place(msgspec.Struct, kw_only=True):
     """How much of what terminals print is an event; without one, all of it."""
     meter: Meter | None = None
     """What the session has used already, for its limits."""
+    ledger: Ledger | None = None
+    """What all other sessions use; without one there is no limit on that."""
+    limits: Sequence[SpendingLimit] = ()
+    """Of this session, besides those of its client."""
+    on_limit: OnLimit | None = None
+    """For this session, whatever that of its client is."""
     request_id: bytes | None = None
     """That of the call which opens it, while one does."""
     asked: list[Event] = []

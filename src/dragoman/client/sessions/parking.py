@@ -169,12 +169,14 @@ class ParkedPrompt:
         self.stop()
         self._change("dropped", "the parked prompt was dropped: the session was closed")
 
-    def goes_out(self, turn: Turn) -> None:
-        """Called when the prompt of a turn is about to be sent."""
-        if turn.parking is not None:
+    async def goes_out(self, turn: Turn) -> None:
+        """Awaited when the prompt of a turn is about to be sent: first, that is on record."""
+        if turn.parking is not None and not turn.cancel_requested:
             number = turn.parking.attempt
             title = f"the parked prompt is sent now (attempt {number} of {MOST_ATTEMPTS})"
             self._change("continued", title, turn_id=turn.id)
+            if self._session.before_turn is not None:
+                await self._session.before_turn()
 
     def given_up(self, turn: Turn) -> None:
         """Called when a turn is cancelled before its prompt was sent."""

@@ -39,6 +39,7 @@ from dragoman.stream import Stream
 
 if TYPE_CHECKING:
     from dragoman.client.client import Client
+    from dragoman.client.sessions.limit_watch import LimitWatch
 
 logger = logging.getLogger("dragoman.client")
 
@@ -86,6 +87,7 @@ class Session(FolderWork):
         """The `_meta` of the agent's answer that opened the session."""
         self.before_turn: Callable[[], Awaitable[None]] | None = None
         """Awaited before a prompt is sent; if it raises a DragomanError, the prompt is not sent."""
+        self.limit_watch: LimitWatch | None = None
 
     # ── what it is ────────────────────────────────────────────────────────────────────────────
 
@@ -250,10 +252,9 @@ class Session(FolderWork):
             if self.before_turn is not None:
                 await self.before_turn()
             await self.read_folders_before(turn)
-            if turn.parking is not None and not turn.cancel_requested:
-                self.parking.goes_out(turn)
-                if self.before_turn is not None:
-                    await self.before_turn()
+            if self.limit_watch is not None:
+                await self.limit_watch.admit(turn)
+            await self.parking.goes_out(turn)
             if turn.cancel_requested:
                 self.parking.given_up(turn)
                 self._finish(turn, Finished("cancelled"))

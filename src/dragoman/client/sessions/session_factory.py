@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from dragoman.agents.extensions import Quirks, quirks_for
+from dragoman.agents.known import known_as
+from dragoman.agents.limit_settings import must_be_told
 from dragoman.client.capabilities import lacking_for
 from dragoman.client.client_options import HostCapabilities, traced
 from dragoman.client.dialects.dialect import Opened, Place
@@ -27,6 +29,7 @@ from dragoman.client.sessions.session_log import SessionLog
 from dragoman.errors import (
     AuthRequired,
     InvalidMessage,
+    LimitUnusable,
     RemoteError,
     SessionBusy,
     SessionNotContinued,
@@ -162,6 +165,7 @@ class Openings(msgspec.Struct, eq=False):
     # ── opening ───────────────────────────────────────────────────────────────────────────────
 
     async def new(self, place: Place, continuity: e.Continuity) -> Session:
+        self._must_keep(place)
         opened: list[Session] = []
 
         def on_opened(answer: Opened) -> None:
@@ -174,6 +178,7 @@ class Openings(msgspec.Struct, eq=False):
 
     async def fork(self, session_id: str, place: Place) -> Session:
         _check_id(session_id)
+        self._must_keep(place)
         opened: list[Session] = []
 
         def on_opened(answer: Opened) -> None:
@@ -200,6 +205,7 @@ class Openings(msgspec.Struct, eq=False):
         Raises SessionBusy while that one has a turn running.
         """
         _check_id(session_id)
+        self._must_keep(place)
         before = self.router.get(session_id)
         if before is not None and before.busy:
             raise SessionBusy(session_id)
@@ -333,24 +339,40 @@ class Openings(msgspec.Struct, eq=False):
         )
         if (listen := self.terms.listen) is not None:
             log.listeners.append(lambda event: listen(session, event))
-        watch_limits(
-            session,
-            limits_for(self.terms.limits, self.client.name, place.cwd),
-            place.meter or self.new_meter(),
-        )
+        if place.on_limit is not None:
+            session.parking.on_limit = place.on_limit
+        meter = place.meter or self.new_meter()
+        watch_limits(session, self.limits_in(place), meter, place.ledger)
         self.router.add(session)
         if self.client.fence is not None:
             self.client.fence.network.rules.tell()
         return session
 
+    def _must_keep(self, place: Place) -> None:
+        """Raises LimitUnusable for a limit that nothing could be compared with."""
+        limits = self.limits_in(place)
+        must_be_told(limits, known_as(self.client.name, None))
+        shared = next((each for each in limits if each.is_shared), None)
+        if shared is not None and place.ledger is None:
+            reason = "a limit of several sessions needs a hub, which has a store"
+            raise LimitUnusable(shared.source, reason)
+
+    def limits_in(self, place: Place) -> list[SpendingLimit]:
+        """The limits that a session has there."""
+        limits = (*place.limits, *self.terms.limits)
+        return limits_for(limits, self.client.name, place.cwd)
+
     def new_meter(self) -> Meter:
         """One that counts as this agent reports."""
-        quirks = self.terms.quirks or quirks_for(self.client.agent_info.name)
-        return Meter(sums_tokens=quirks.sums_tokens)
+        return Meter(sums_tokens=self.quirks.sums_tokens)
+
+    @property
+    def quirks(self) -> Quirks:
+        """Those that were given, else those that are known of the agent."""
+        return self.terms.quirks or quirks_for(self.client.agent_info.name)
 
     def _gate(self, session_id: str, place: Place, log: SessionLog) -> Gate:
         workspace = found(Workspace(session_id, place.cwd, tuple(place.additional_directories)))
-        quirks = self.terms.quirks or quirks_for(self.client.agent_info.name)
         consent = Consent(
             workspace,
             agent=self.client.name,
@@ -359,7 +381,7 @@ class Openings(msgspec.Struct, eq=False):
             elicitation=self.terms.providers.elicitation,
             state=log.state,
             record=log.record_work,
-            habits=quirks,
+            habits=self.quirks,
             attended=self.client.attended,
             limit=self.client.timeouts.question,
         )
@@ -369,7 +391,7 @@ class Openings(msgspec.Struct, eq=False):
             consent=consent,
             providers=self.terms.providers,
             offered=self.offers.methods,
-            missing_file=quirks.missing_file,
+            missing_file=self.quirks.missing_file,
             state=log.state,
             record=log.record_work,
         )

@@ -246,6 +246,11 @@ class Elicitations:
         self._state = state
         self._record = record
 
+    @property
+    def has_nobody(self) -> bool:
+        """Whether a question would be declined at once."""
+        return self._attendance.nobody_reads(self._provider)
+
     async def create(self, request: ElicitationRequest) -> ElicitationAnswer:
         """Ask the user something.
 

@@ -23,6 +23,7 @@ from dragoman.host.claims.habits import NO_HABITS, Habits
 from dragoman.host.forms.elicitation import ElicitationProvider, Elicitations
 from dragoman.host.permissions.always_rules import Answer, NoRule, choose_option
 from dragoman.host.permissions.grants import Grants
+from dragoman.host.permissions.hold import Hold
 from dragoman.host.permissions.offers import Offers
 from dragoman.host.permissions.questions import (
     ALLOWED,
@@ -144,6 +145,7 @@ class Consent:
         limit: float | None = None,
     ) -> None:
         self.turn: Audience | None = None
+        self.hold = Hold(lambda: self.turn)
         self.grants = Grants()
         self._has_told = False
         """Whether this session has looked at the rules that are kept with its project."""
@@ -253,9 +255,12 @@ class Consent:
             subject = self._claims.with_earlier(subject, call_id)
             asker = asking_subagent()
             self._record(tool_call if asker is None else e.SubagentEvent(asker, tool_call))
+        if not await self.hold.admits():
+            return _STOPPED
         async with self._judging:
             judged = await self._judged(call_id, options, subject)
-        return judged if isinstance(judged, PermissionAnswer) else await self._ask(judged)
+        answer = judged if isinstance(judged, PermissionAnswer) else await self._ask(judged)
+        return answer if await self.hold.admits() else _STOPPED
 
     async def _judged(
         self, call_id: str | None, options: Sequence[PermissionOption], subject: Subject
@@ -544,6 +549,7 @@ class Consent:
         self._policy.forget(self._workspace)
 
 
+_STOPPED = PermissionAnswer(None, facts.Decision("cancelled", "the turn was stopped", by="cancel"))
 _NO_WAY_TO_REFUSE = "the request offers no way to refuse"
 _CANCELLING = "the turn is being cancelled"
 _NO_ANSWERS = "the question has no answer to choose"

@@ -24,7 +24,13 @@ _KEYS = ("effect", "operation", "agent", "path", "argv", "argv_prefix", "cwd", "
 
 def load_policy(path: Path, *, home: str) -> tuple[Rule, ...]:
     """Read a file of rules, JSON or TOML; `home` replaces `~` in paths. Raises ConfigError."""
-    return parse_policy(_read(path), str(path), home=home)
+    return parse_policy(_read(path), str(path), home=home, with_limits=True)
+
+
+def policy_limits(path: Path) -> Any:
+    """The `limits` of a file of rules as they are there, not checked. Raises ConfigError."""
+    policy = read_document(path)
+    return policy.get("limits", []) if _is_object(policy) else []
 
 
 def read_document(path: Path) -> Any:
@@ -49,13 +55,14 @@ def _document(text: str, file: str) -> Any:
     return read_strict_json(text, file) if is_json else _toml(text, file)
 
 
-def parse_policy(text: str, file: str, *, home: str) -> tuple[Rule, ...]:
-    """The rules of a file's text, JSON or TOML."""
+def parse_policy(text: str, file: str, *, home: str, with_limits: bool = False) -> tuple[Rule, ...]:
+    """The rules of a file's text, JSON or TOML, which may have `limits`, too."""
     policy = _document(text, file)
     if not _is_object(policy):
         raise ConfigError(file, "", 'an object with "rules"')
-    _reject_unknown(policy, ("rules",), _Place(file, ""))
-    rules: Any = policy.get("rules")
+    keys = ("rules", "limits") if with_limits else ("rules",)
+    _reject_unknown(policy, keys, _Place(file, ""))
+    rules: Any = policy.get("rules", [] if with_limits and "limits" in policy else None)
     if not _is_list(rules):
         raise ConfigError(file, "rules", "a list of rules")
     return tuple(

@@ -86,6 +86,7 @@ class Elsewhere:
             additional_directories=parent.additional_directories,
             offer=parent.offer,
             system_prompt=parent.system_prompt,
+            limits=parent.limits,
         )
         record.parent, record.imported = parent.id, parent.imported
         await self.begin(record, host)

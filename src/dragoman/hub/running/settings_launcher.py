@@ -27,6 +27,7 @@ from dragoman.host.fence.fence_terms import FenceMode, FenceTerms, NetworkTerms,
 from dragoman.host.rules.policy import Policy
 from dragoman.rpc import Tap
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
+from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import RemoteAgent
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 class SettingsLauncher:
     """Starts agents as the settings say. `new_tap` makes a tap for each agent, and `taps` has those
     of running agents. What `offer` switches off is off for every agent; `fence` and `network` are
-    for every agent, whatever the settings say."""
+    for every agent, whatever the settings say, as are `limits`, besides those of the settings."""
 
     def __init__(
         self,
@@ -48,7 +49,9 @@ class SettingsLauncher:
         offer: Offer = EVERYTHING,
         fence: FenceMode | None = None,
         network: NetworkTerms | None = None,
+        limits: Sequence[SpendingLimit] = (),
     ) -> None:
+        self._limits = limits
         self._offer = offer
         self._fence: FenceMode | None = fence
         self._network: NetworkTerms | None = network
@@ -80,7 +83,7 @@ class SettingsLauncher:
             tap=tap,
             fence=fence_of(self._terms(found), [cwd], found, target),
             model_providers=found.providers | self.model_providers.get(agent, {}),
-            limits=self.settings().limits,
+            limits=(*self._limits, *self.settings().limits),
             on_limit=found.on_limit or self.settings().on_limit,
         )
         if tap is not None:

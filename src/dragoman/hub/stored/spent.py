@@ -13,7 +13,7 @@ from dragoman.store.base import Store, events_of_types, session_pages
 from dragoman.store.records import SessionFilter, SessionRecord, StoredEvent
 
 _SESSIONS = 200
-_COUNTED = (
+COUNTED_TYPES = (
     "turn_started",
     "turn_ended",
     "tool_call",
@@ -29,7 +29,7 @@ _COUNTED = (
 
 async def count_stored(store: Store, record: SessionRecord, meter: Meter) -> None:
     """Have the meter count what is on record."""
-    async for event in _events(store, record, _COUNTED):
+    async for event in counted_events(store, record, COUNTED_TYPES):
         meter.see(event)
 
 
@@ -63,7 +63,7 @@ async def used_turns(
 async def _turns(store: Store, record: SessionRecord, meter: Meter) -> AsyncGenerator[UsedTurn]:
     """What is used between two turns belongs to the one before."""
     model, used_model, began = "", "", record.created_at
-    async for event in _events(store, record, (*_COUNTED, "config")):
+    async for event in counted_events(store, record, (*COUNTED_TYPES, "config")):
         if isinstance(event, ConfigChanged):
             model = _model(event) or model
         elif isinstance(event, TurnStarted) and not event.replay:
@@ -80,13 +80,18 @@ def _model(event: ConfigChanged) -> str:
     return next((value for value in found if isinstance(value, str)), "")
 
 
-async def _events(
-    store: Store, record: SessionRecord, types: tuple[str, ...]
+async def counted_events(
+    store: Store,
+    record: SessionRecord,
+    types: tuple[str, ...],
+    *,
+    after: int = 0,
+    until: int | None = None,
 ) -> AsyncGenerator[Event]:
     """What a fork or an import had in its history when it was made was used elsewhere: as if the
     agent had sent it again."""
     is_copy = record.parent is not None or record.imported is not None
-    async for stored in events_of_types(store, record.id, types):
+    async for stored in events_of_types(store, record.id, types, after=after, until=until):
         if (event := _readable(stored)) is not None:
             event.replay |= is_copy and event.at < record.created_at
             yield event

@@ -100,6 +100,8 @@ class Meter:
         self.turn = Spending()
         """Of the running turn; of the last one when none runs."""
         self.turn_id: str | None = None
+        self.raised: list[e.LimitReached] = []
+        """By persons, so far."""
         self._sums_tokens = sums_tokens
         self._began = 0.0
         self._calls: set[str] = set()
@@ -200,6 +202,8 @@ class Meter:
         if event.limit.outcome == "not_sent":
             for each in self._both():
                 each.turns -= 1
+        elif event.limit.outcome == "raised":
+            self.raised.append(event)
 
 
 COUNTED: frozenset[type[e.Event]] = frozenset(Meter().steps)

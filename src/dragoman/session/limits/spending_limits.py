@@ -11,11 +11,13 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from dragoman.session.facts import LimitOutcome, Measure
+from dragoman.session.facts import LimitOutcome, LimitScope, Measure, OnLimit
 from dragoman.session.limits.spending import Spending
 
-Scope: TypeAlias = Literal["turn", "session"]
-Reaction: TypeAlias = Literal["warn", "stop"]
+Reaction: TypeAlias = Literal["stop", "ask", "warn"]
+
+SCOPES: tuple[LimitScope, ...] = ("session", "turn", "day", "agent", "project")
+REACTIONS: tuple[Reaction, ...] = ("stop", "ask", "warn")
 
 MEASURES: tuple[Measure, ...] = ("cost", "tokens", "time", "tool_calls", "turns")
 _COUNTS: frozenset[Measure] = frozenset({"tool_calls", "turns"})
@@ -23,30 +25,38 @@ _MOST = 1e12
 
 
 class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """At most this much of something, in each turn or in the whole session.
+    """At most this much of something, in each turn, in the whole session, or in all sessions of a
+    day, an agent or a project together.
 
     The last tool call or turn that is allowed is number `most`. Anything else is reached when it is
-    used up. `stop` cancels the turn, and no prompt is sent while the limit is reached; `warn` only
-    says so. With `agent` (a pattern) or `project` (a folder), the limit applies only to those
-    sessions. `source` says where it was set.
+    used up. `stop` cancels the turn, and no prompt is sent while the limit is reached; `ask` holds
+    the turn and asks a person; `warn` only says so. With `agent` (a pattern) or `project` (a
+    folder), the limit applies only to those sessions. `instead` are limits that apply until the
+    agent reports what this one is about. `source` says where it was set.
 
     Raises ValueError for a number that cannot be a limit.
     """
 
     measure: Measure
     most: float
-    per: Scope = "session"
+    per: LimitScope = "session"
     then: Reaction = "stop"
     currency: str = "USD"
     agent: str = "*"
     project: str = ""
     source: str = "the limit"
+    instead: tuple[SpendingLimit, ...] = ()
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.most) and 0 < self.most <= _MOST):
             raise ValueError(f"expected a number above 0, not {self.most:g}")
-        if self.measure in _COUNTS | {"tokens"} and self.most != int(self.most):
+        if self.is_whole and self.most != int(self.most):
             raise ValueError(f"expected a whole number, not {self.most:g}")
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether what other sessions use counts, too."""
+        return self.per not in ("turn", "session")
 
     def used(self, spent: Spending) -> float:
         """How much of it was used; 0 if the agent reports nothing."""
@@ -84,6 +94,12 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             return not spent.cost
         return self.measure == "tokens" and spent.tokens is None
 
+    def raised_by(self, more: float, spent: Spending) -> float:
+        """What it is when a person allows so much more. The call or turn that was one too many is
+        the first of them."""
+        used = self.used(spent) - (self.measure in _COUNTS)
+        return min(max(self.most, used) + more, _MOST)
+
     def concerns(self, agent: str, cwd: str) -> bool:
         """Whether it applies to a session of that agent in that folder."""
         inside = not self.project or PurePath(cwd).is_relative_to(self.project)
@@ -95,9 +111,30 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             what = f"the agent reports its cost in {_named(other)}"
             allowed = f"{self.source} is in {self.currency}, so that it cannot be checked"
         else:
-            what = f"this {self.per} has used {self._amount(self._shown(spent))}"
+            what = self.use_in_words(spent)
             allowed = f"{self.source} allows {self._amount(self.most)}"
         return f"{_DONE[outcome]}{what}, and {allowed}{_GO_ON[outcome].format(self.source)}"
+
+    def use_in_words(self, spent: Spending) -> str:
+        """Such as: this session has used 3 tool calls."""
+        used = self._amount(self._shown(spent))
+        match self.per:
+            case "turn" | "session":
+                return f"this {self.per} has used {used}"
+            case "day":
+                return f"sessions have used {used} today"
+            case "agent" | "project":
+                return f"the sessions of this {self.per} have used {used}"
+
+    @property
+    def unit(self) -> str:
+        """What a number of it counts."""
+        names: dict[Measure, str] = {"cost": self.currency, "time": "seconds"}
+        return names.get(self.measure, self.measure.replace("_", " "))
+
+    @property
+    def is_whole(self) -> bool:
+        return self.measure in _COUNTS | {"tokens"}
 
     def _shown(self, spent: Spending) -> float:
         """The call or the prompt that was one too many was not carried out."""
@@ -121,14 +158,27 @@ def _named(currency: str) -> str:
     return "".join(each for each in currency if each.isalnum()) or "another currency"
 
 
+class SessionLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What one session was given besides the limits of its agent: limits, and what becomes of a
+    prompt when its provider reports one."""
+
+    limits: tuple[SpendingLimit, ...] = ()
+    on_limit: OnLimit | None = None
+
+
+NO_LIMITS = SessionLimits()
 _DONE: dict[LimitOutcome, str] = {
     "warned": "",
+    "asked": "",
+    "raised": "the limit was raised: ",
     "stopped": "the turn was stopped: ",
     "not_sent": "the prompt was not sent: ",
     "late": "the turn was over when its usage was known: ",
 }
 _GO_ON: dict[LimitOutcome, str] = {
     "warned": "",
+    "asked": "",
+    "raised": " from now on",
     "stopped": "; to continue, raise {} and send another prompt",
     "not_sent": "; to continue, raise {}, or start a new session",
     "late": "",

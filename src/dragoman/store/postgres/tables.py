@@ -142,6 +142,10 @@ _SYSTEM_PROMPTS = """
 ALTER TABLE sessions ADD COLUMN system_prompt text;
 """
 
+_LIMITS = """
+ALTER TABLE sessions ADD COLUMN limits text;
+"""
+
 _LOCKED = "LOCK TABLE sessions, {leases}, {commands}, events, hosts IN ACCESS EXCLUSIVE MODE"
 _AT_WORK = f"""
 SELECT 1 FROM owners o WHERE NOT {RUN_OUT} AND (
@@ -197,6 +201,7 @@ STEPS: tuple[Step, ...] = (
     _camel_case,
     _SHUT_OUT,
     _SYSTEM_PROMPTS,
+    _LIMITS,
 )
 _FORMER = STEPS.index(_SHUT_OUT) + 1
 

@@ -10,15 +10,17 @@ import msgspec
 
 from dragoman.errors import NameTaken, RowDuplicate, StoreError, UnknownSession
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
+from dragoman.session.limits.spending_limits import NO_LIMITS, SessionLimits
 from dragoman.store.records import Imported, Kin, SessionChange, SessionFilter, SessionRecord
 from dragoman.store.sqlite.database import Database, integers
 
 _COLUMNS = (
     "id, agent, cwd, created_at, updated_at, name, agent_session_id, title, renamed, status, "
-    "archived, parent, home, additional_directories, imported, offer, system_prompt, last_seq"
+    "archived, parent, home, additional_directories, imported, offer, system_prompt, "
+    "limits, last_seq"
 )
 _NAMES = _COLUMNS.split(", ")
-_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES ({'?, ' * 17}0)"
+_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES ({'?, ' * 18}0)"
 _READ = f"SELECT {_COLUMNS} FROM sessions WHERE id = ? AND NOT deleted"
 KIN = "SELECT id, parent, created_at FROM sessions WHERE NOT deleted"
 _CHANGED = SessionChange.__struct_fields__
@@ -60,6 +62,7 @@ _directories = msgspec.json.Decoder(list[str])
 _imported = msgspec.json.Decoder(Imported)
 _offer = msgspec.json.Decoder(Offer)
 _system_prompt = msgspec.json.Decoder(SystemPrompt)
+_limits = msgspec.json.Decoder(SessionLimits)
 _id = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -70,7 +73,7 @@ def is_id(text: str) -> bool:
 
 def as_json(record: SessionRecord) -> dict[str, str | None]:
     """Columns that are not single values: the additional directories, where it was imported from,
-    what its agent is offered, unless that is everything, and its system prompt."""
+    what its agent is offered, unless that is everything, its system prompt and its limits."""
     directories = msgspec.json.encode(record.additional_directories).decode()
     offer = None if record.offer == EVERYTHING else record.offer
     return {
@@ -78,10 +81,11 @@ def as_json(record: SessionRecord) -> dict[str, str | None]:
         "imported": _text(record.imported),
         "offer": _text(offer),
         "system_prompt": _text(record.system_prompt),
+        "limits": _text(None if record.limits == NO_LIMITS else record.limits),
     }
 
 
-def _text(value: Imported | Offer | SystemPrompt | None) -> str | None:
+def _text(value: Imported | Offer | SystemPrompt | SessionLimits | None) -> str | None:
     return None if value is None else msgspec.json.encode(value).decode()
 
 
@@ -94,6 +98,8 @@ def from_json(fields: dict[str, Any]) -> None:
     fields["offer"] = EVERYTHING if offer is None else _offer.decode(offer)
     if fields["system_prompt"] is not None:
         fields["system_prompt"] = _system_prompt.decode(fields["system_prompt"])
+    limits = fields["limits"]
+    fields["limits"] = NO_LIMITS if limits is None else _limits.decode(limits)
 
 
 def create(db: Database, record: SessionRecord) -> None:

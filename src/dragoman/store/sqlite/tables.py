@@ -134,6 +134,10 @@ _SYSTEM_PROMPTS = """
 ALTER TABLE sessions ADD COLUMN system_prompt TEXT;
 """
 
+_LIMITS = """
+ALTER TABLE sessions ADD COLUMN limits TEXT;
+"""
+
 _AT_WORK = """
 SELECT 1 FROM {leases} WHERE owner_id IS NOT NULL AND expires_at > ?1
 UNION ALL SELECT 1 FROM hosts WHERE expires_at > ?1 LIMIT 1
@@ -178,6 +182,12 @@ def _system_prompts(db: Database) -> None:
     db.run(_SYSTEM_PROMPTS)
 
 
+def _limits(db: Database) -> None:
+    """A process of an earlier version would continue a session without its limits."""
+    _must_be_alone(db, "session_leases")
+    db.run(_LIMITS)
+
+
 def _must_be_alone(db: Database, leases: str = "leases") -> None:
     """What a process of an earlier version is doing must not fail: it has to be gone."""
     if db.row(_AT_WORK.format(leases=leases), (time.time(),)) is not None:
@@ -194,6 +204,7 @@ STEPS = (
     _camel_case,
     _shut_out,
     _system_prompts,
+    _limits,
 )
 _CAMEL_CASE = STEPS.index(_camel_case) + 1
 

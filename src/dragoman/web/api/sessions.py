@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
+from dragoman.agents.limit_settings import BadLimit, read_limits
 from dragoman.agents.settings import quirks_of
 from dragoman.errors import DragomanError, UnknownSession
 from dragoman.hub.cluster import commands as c
@@ -15,6 +16,7 @@ from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.stored.spent import used_turns
 from dragoman.hub.stored.usage_report import usage_rows
 from dragoman.session.content import Content
+from dragoman.session.limits.spending_limits import SessionLimits
 from dragoman.session.state import (
     AgentEntry,
     AnyEntry,
@@ -43,6 +45,8 @@ from dragoman.web.shapes.session_shapes import (
     ForkBody,
     Hits,
     HitShape,
+    LimitList,
+    LimitShape,
     ListQuery,
     NewSession,
     RunningAgent,
@@ -150,6 +154,7 @@ async def create(server: Server, body: NewSession) -> Summary:
     prompt = system_prompt_from(body.system_prompt)
     told = msgspec.structs.replace(body, system_prompt=prompt)
     wanted = msgspec.convert(told, WantedPlace, from_attributes=True)
+    wanted = msgspec.structs.replace(wanted, own_limits=_limits_of(server, body))
     session_id = await begin(server, wanted)
     try:
         if body.mode is not None:
@@ -161,6 +166,27 @@ async def create(server: Server, body: NewSession) -> Summary:
         await server.hub.delete(session_id)
         raise
     return await summary(server, session_id)
+
+
+def _limits_of(server: Server, body: NewSession) -> SessionLimits:
+    """Raises RequestFailed."""
+    fields = LimitShape.__struct_fields__
+    told = ({name: getattr(each, name) for name in fields} for each in body.limits)
+    entries = [{name: value for name, value in each.items() if value is not None} for each in told]
+    agents = [body.agent or server.default_agent]
+    try:
+        limits = read_limits(entries, agents, "this session")
+    except BadLimit as error:
+        place = error.place.replace("tool_calls", "toolCalls")
+        raise RequestFailed(400, "invalid", f"{place}: expected {error.expected}") from None
+    return SessionLimits(limits=limits, on_limit=body.on_limit)
+
+
+async def limits(server: Server, session_id: str) -> LimitList:
+    await _standing(server, session_id)
+    live = server.hub.live.get(session_id)
+    watch = None if live is None else live.session.limit_watch
+    return LimitList(limits=[] if watch is None else watch.bound)
 
 
 def _ended(state: SessionState) -> Ended | None:

@@ -64,6 +64,13 @@ _SESSIONS = (
         answer=session_shapes.EntryPage,
     ),
     Route(
+        method="GET",
+        path=f"{_SESSION}/limits",
+        handler=sessions.limits,
+        summary="The limits of a session that runs here, and what it has used of them",
+        answer=session_shapes.LimitList,
+    ),
+    Route(
         method="PATCH",
         path=_SESSION,
         handler=sessions.edit,

@@ -31,6 +31,7 @@ from dragoman.hub.stored.retention import in_words, keep_pruning
 from dragoman.process import descriptors
 from dragoman.session.events import PermissionRequested, TurnEnded
 from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.store.base import Store
 from dragoman.store.open import open_when_there
 from dragoman.store.records import SessionFilter
@@ -63,6 +64,7 @@ class ServeOptions(Door, kw_only=True):
     rules: Sequence[Rule] = ()
     """They hold for all sessions, and cannot be revoked while the server runs."""
     offer: Offer = EVERYTHING
+    limits: tuple[SpendingLimit, ...] = ()
     fence: FenceMode | None = None
     network: NetworkTerms | None = None
     """For every agent; None leaves it to the settings."""
@@ -195,6 +197,7 @@ def _launcher(settings: ServeOptions, store: Store) -> SettingsLauncher:
         offer=settings.offer,
         fence=settings.fence,
         network=settings.network,
+        limits=settings.limits,
     )
 
 

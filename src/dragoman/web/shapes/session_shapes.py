@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities
+from dragoman.client.sessions.limit_watch import BoundLimit
 from dragoman.host.snapshots.folder_changes import FolderProblem
 from dragoman.host.snapshots.line_history import FileComparison
 from dragoman.hub.session_folders import Rewound
@@ -20,14 +21,17 @@ from dragoman.session.facts import (
     ConfigOption,
     ContextUsage,
     LeftOut,
+    LimitScope,
     Modes,
     Offer,
+    OnLimit,
     Parking,
     ProgramRun,
     SteerOutcome,
     SteerWay,
     SystemPrompt,
 )
+from dragoman.session.limits.spending_limits import Reaction
 from dragoman.session.state import (
     AnyEntry,
     Ending,
@@ -159,11 +163,27 @@ class OfferShape(Shape, forbid_unknown_fields=True):
     terminals: bool = True
 
 
+class LimitShape(Shape):
+    """As in the settings: at most so much `cost`, `tokens`, `time` (such as `10m`), `toolCalls` or
+    `turns`, of the session, or `per` turn, or of all sessions of the day, the agent or the
+    project."""
+
+    cost: float | None = None
+    tokens: int | None = None
+    time: str | None = None
+    tool_calls: int | None = None
+    turns: int | None = None
+    currency: str | None = None
+    per: LimitScope = "session"
+    then: Reaction = "stop"
+
+
 class NewSession(Shape):
     """Without an agent or a folder, the server's own; without a host, the least busy one that has
     both. The session keeps its `offer` and its `system_prompt`, wherever it continues. A system
     prompt that is only a text is added to the agent's own instructions; without one, that of the
-    settings counts."""
+    settings counts. Its `limits` hold besides those of the settings; `onLimit` says what becomes of
+    a prompt when the agent reports a limit of its model provider."""
 
     agent: str | None = None
     cwd: str | None = None
@@ -174,6 +194,15 @@ class NewSession(Shape):
     additional_directories: list[str] = msgspec.field(default_factory=list[str])
     offer: OfferShape = msgspec.field(default_factory=OfferShape)
     system_prompt: str | SystemPrompt | None = None
+    limits: list[LimitShape] = msgspec.field(default_factory=list[LimitShape])
+    on_limit: OnLimit | None = None
+
+
+class LimitList(Shape):
+    """The limits that hold for a session, where this server runs it; what was `used` is null if the
+    agent has not reported it."""
+
+    limits: list[BoundLimit]
 
 
 class DetailQuery(Shape):

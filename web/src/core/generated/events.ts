@@ -279,6 +279,7 @@ export interface ElicitationRequested {
   toolCallId?: string | null
   subagent?: string | null
   askedBy?: string | null
+  limit?: ReachedLimit | null
   seq?: number
   at?: number
   replay?: boolean

@@ -142,16 +142,19 @@ export interface ElicitationQuestion {
   toolCallId?: string | null
   subagent?: string | null
   askedBy?: string | null
+  limit?: ReachedLimit | null
 }
 
 export interface ReachedLimit extends Fact {
   measure: Measure
-  per: 'turn' | 'session'
+  per: LimitScope
   most: number
   value: number
   outcome: LimitOutcome
   turnId: string
   currency?: string
+  source?: string
+  raisedTo?: number | null
 }
 
 export interface TurnTerms extends Fact {
@@ -235,7 +238,9 @@ export type SteerWay = 'steering' | 'run' | 'pull' | 'prompt' | 'queue'
 
 export type Measure = 'cost' | 'tokens' | 'time' | 'tool_calls' | 'turns'
 
-export type LimitOutcome = 'warned' | 'stopped' | 'not_sent' | 'late'
+export type LimitScope = 'turn' | 'session' | 'day' | 'agent' | 'project'
+
+export type LimitOutcome = 'warned' | 'asked' | 'raised' | 'stopped' | 'not_sent' | 'late'
 
 export type OnLimit = 'park' | 'ask' | 'fail'
 

@@ -3,8 +3,8 @@
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
   BackgroundWork, Command, ConfigOption, ContextUsage, Continuity, Modes, Parking, PermissionOffer,
-  PermissionOption, PlanStep, ProgramRun, SteerOutcome, SteerStage, SubagentState, TokenUsage,
-  TurnTerms,
+  PermissionOption, PlanStep, ProgramRun, ReachedLimit, SteerOutcome, SteerStage, SubagentState,
+  TokenUsage, TurnTerms,
 } from './facts'
 import type { WorkspaceSnapshot } from './events'
 
@@ -148,6 +148,7 @@ export interface PendingElicitation {
   toolCallId: string | null
   subagent: string | null
   askedBy: string | null
+  limit: ReachedLimit | null
 }
 
 export interface Subagent {
@@ -290,7 +291,7 @@ export const newPendingPermission = (): Omit<PendingPermission, 'id' | 'options'
 
 export const newPendingElicitation = (): Omit<PendingElicitation, 'id' | 'message' | 'mode'> => ({
   kind: 'elicitation', schema: null, url: null, elicitationId: null, toolCallId: null,
-  subagent: null, askedBy: null,
+  subagent: null, askedBy: null, limit: null,
 })
 
 export const newSubagent = (): Omit<Subagent, 'sessionId'> => ({

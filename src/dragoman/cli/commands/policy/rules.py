@@ -10,7 +10,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from dragoman.agents.settings import load_settings
 from dragoman.cli.exit_codes import UsageError
+from dragoman.cli.run.given_limits import limits_in
 from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.host.permissions.always_rules import describe
 from dragoman.host.rules.policy import StoredRule
@@ -114,7 +116,13 @@ def _fields(stored: StoredRule) -> dict[str, Any]:
 
 def _check(file: str) -> None:
     rules = load_policy(Path(file), home=str(Path.home()))
-    print(f"{file}: {len(rules)} rule{'' if len(rules) == 1 else 's'}, all valid")
+    limits = limits_in([file], load_settings().agents)
+    parts = [_counted(len(rules), "rule"), *([_counted(len(limits), "limit")] if limits else [])]
+    print(f"{file}: {' and '.join(parts)}, all valid")
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _revoke(rule_id: str) -> None:

@@ -1,0 +1,140 @@
+"""Limits of a day, an agent or a project: what all sessions of a store have used together."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clients import until
+from support.hubs import TestLauncher, seen_until, stored
+
+from dragoman import SpendingLimit
+from dragoman.hub.cluster import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.hub.hub_limits import HubLimits
+from dragoman.hub.running.running_session import RunningSession
+from dragoman.session import events as e
+from dragoman.session.facts import LimitScope
+from dragoman.store.base import Store
+from dragoman.testing import AgentTurn, ScriptedAgent
+from dragoman.testing.steps import tool_call, usage
+
+STEPS = [tool_call("a", "A"), usage(1, 10, 0.4)]
+
+
+def calls(most: int, per: LimitScope, **more: Any) -> SpendingLimit:
+    return SpendingLimit(measure="tool_calls", most=most, per=per, source="the limit", **more)
+
+
+@asynccontextmanager
+async def hub_on(store: Store, *limits: SpendingLimit, agent: Any = None) -> AsyncGenerator[Hub]:
+    reached = agent or ScriptedAgent(STEPS)
+    launcher = TestLauncher({"it": reached, "other": reached}, limits=limits)
+    fast = HubLimits(spent_seconds=0.02)
+    async with Hub(store, launcher, limits=fast) as hub:
+        yield hub
+
+
+async def begun(hub: Hub, folder: Path, agent: str = "it") -> RunningSession:
+    await asyncio.to_thread(folder.mkdir, exist_ok=True)
+    return await hub.create(agent, str(folder))
+
+
+async def outcome(hub: Hub, session_id: str) -> tuple[str, float] | None:
+    """Of one turn: what a limit made of it, and what was used then."""
+    after = (await hub.state(session_id)).last_seq
+    await hub.send(session_id, c.Prompt("hi"))
+    events = await seen_until(hub.watch(session_id, after), e.TurnEnded)
+    reached = [event.limit for event in events if isinstance(event, e.LimitReached)]
+    return (reached[0].outcome, reached[0].value) if reached else None
+
+
+async def test_a_limit_of_a_day_counts_the_turns_of_all_sessions(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        for each in range(3):
+            async with hub_on(store, calls(2, "day")) as hub:
+                live = await begun(hub, tmp_path / str(each))
+                found = await outcome(hub, live.id)
+                assert found == (("stopped", 3) if each == 2 else None), each
+        async with hub_on(store, calls(3, "day")) as hub:
+            live = await begun(hub, tmp_path / "more")
+            assert await outcome(hub, live.id) == ("stopped", 4)
+            assert await outcome(hub, live.id) == ("not_sent", 4)
+
+
+async def test_a_limit_of_an_agent_counts_that_agent_alone(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store, hub_on(store, calls(1, "agent")) as hub:
+        for agent in ("it", "other"):
+            assert await outcome(hub, (await begun(hub, tmp_path / "a", agent)).id) is None
+        found = await outcome(hub, (await begun(hub, tmp_path / "b")).id)
+        assert found == ("stopped", 2)
+
+
+async def test_a_limit_of_a_project_counts_that_folder_alone(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store, hub_on(store, calls(1, "project")) as hub:
+        for folder in ("a", "b"):
+            assert await outcome(hub, (await begun(hub, tmp_path / folder)).id) is None
+        found = await outcome(hub, (await begun(hub, tmp_path / "a", "other")).id)
+        assert found == ("stopped", 2)
+
+
+async def test_a_limit_of_a_day_may_be_about_one_agent(tmp_path: Path) -> None:
+    mine = calls(1, "day", agent="it")
+    async with stored(tmp_path) as store, hub_on(store, mine) as hub:
+        for agent in ("other", "other", "it"):
+            assert await outcome(hub, (await begun(hub, tmp_path / "a", agent)).id) is None
+        assert await outcome(hub, (await begun(hub, tmp_path / "a")).id) == ("stopped", 2)
+
+
+async def test_what_was_used_yesterday_does_not_count_today(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stored(tmp_path) as store, hub_on(store, calls(1, "day")) as hub:
+        live = await begun(hub, tmp_path / "a")
+        with monkeypatch.context() as earlier:
+            now = time.time
+            earlier.setattr(time, "time", lambda: now() - 86_400)
+            assert await outcome(hub, live.id) is None
+        assert await outcome(hub, live.id) is None
+        assert await outcome(hub, live.id) == ("stopped", 2)
+
+
+async def test_turns_of_two_processes_are_stopped_by_what_both_use(tmp_path: Path) -> None:
+    """Each looks at the store while its turn runs, so that even one that was begun in time ends."""
+
+    async def script(turn: AgentTurn) -> None:
+        turn.tool_call("a", title="A")
+        await turn.cancelled.wait()
+
+    async def quick(turn: AgentTurn) -> None:
+        for name in "abc":
+            turn.tool_call(name, title=name)
+
+    limit = calls(3, "day")
+    async with (
+        stored(tmp_path) as store,
+        hub_on(store, limit, agent=ScriptedAgent(script)) as first,
+        hub_on(store, agent=ScriptedAgent(quick)) as second,
+    ):
+        slow = await begun(first, tmp_path / "a")
+        turn = await slow.prompt("hi")
+        await until(lambda: slow.session.state.tool_calls)
+        assert await outcome(second, (await begun(second, tmp_path / "b")).id) is None
+        async with asyncio.timeout(20):
+            await turn.wait()
+        assert turn.limit is not None
+        assert (turn.limit.limit.outcome, turn.limit.limit.value) == ("stopped", 4)
+
+
+async def test_what_a_fork_inherited_counts_once(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store, hub_on(store, calls(2, "project")) as hub:
+        live = await begun(hub, tmp_path / "a")
+        assert await outcome(hub, live.id) is None
+        fork = await hub.fork(live.id)
+        assert await outcome(hub, fork.id) is None
+        assert await outcome(hub, fork.id) == ("stopped", 3)
