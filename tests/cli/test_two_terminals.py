@@ -90,7 +90,7 @@ def test_a_question_is_listed_and_answered_by_a_command(user: Dragoman) -> None:
                 " allow_always Always allow"
                 " from now on: allow exactly this command in this folder"
                 " for memo in this"
-                " project; the agent may keep it in its own way"
+                " project; the agent may also remember it"
                 " reject_once Reject"
                 " remember:this:session Allow this command in this session"
                 " remember:this:project Allow this command in this project"

@@ -537,9 +537,7 @@ async def test_a_yes_for_the_session_is_stored_nowhere(label: str, tmp_path: Pat
         offered = {option.kind: option for option in (await s.waiting()).options}["allow_always"]
         assert offered.words == "Allow for this session"
         assert offered.warning is None
-        assert str(offered.consequence).endswith(
-            "in this session; the agent may keep it in its own way"
-        )
+        assert str(offered.consequence).endswith("in this session; the agent may also remember it")
         await s.answer(label)
         assert (await soon(asking))["result"] == selected(label)
         assert "result" in await s.write("two")

@@ -61,7 +61,7 @@ def test_an_always_that_the_agent_is_told_may_be_kept_by_the_agent() -> None:
     kept = "counts once only, unless the agent itself keeps it: so it is"
     ruled = consequences(GOOSE)["allow_always"]
     assert ruled is not None
-    assert ruled.endswith(" in this project; the agent may keep it in its own way")
+    assert ruled.endswith(" in this project; the agent may also remember it")
     theirs = consequences(GOOSE, why)
     # Instead of an allow for always it is told one for once, so that there is nothing to keep.
     assert theirs["allow_always"] == "counts once only: so it is"

@@ -14,12 +14,20 @@ class FakeStorage {
   setItem(key: string, value: string): void { this.items.set(key, value) }
 }
 
+/** Whether the window is wide, and the event when that changes. */
+export const wide = Object.assign(new EventTarget(), { matches: true })
+
+export function resize(matches: boolean): void {
+  wide.matches = matches
+  wide.dispatchEvent(Object.assign(new Event('change'), { matches }))
+}
+
 /** Globals of a window; animation frames come as timers do. */
 export function openWindow(): void {
   vi.stubGlobal('localStorage', new FakeStorage())
   vi.stubGlobal('sessionStorage', new FakeStorage())
   vi.stubGlobal('requestAnimationFrame', (run: () => void) => setTimeout(run, 1))
-  vi.stubGlobal('window', Object.assign(new EventTarget(), { innerWidth: 1400 }))
+  vi.stubGlobal('window', Object.assign(new EventTarget(), { matchMedia: () => wide }))
   vi.stubGlobal('document', Object.assign(new EventTarget(), { hidden: false }))
 }
 

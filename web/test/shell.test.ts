@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { openWindow } from './browser'
+import { openWindow, resize } from './browser'
 
 beforeEach(() => {
   vi.resetModules()
@@ -30,4 +30,17 @@ test('what went well is said across a change of screens', async () => {
   shell.say('Deleted.')
   window.dispatchEvent(new Event('hashchange'))
   expect(shell.toast?.text).toBe('Deleted.')
+})
+
+test('the side pane does not cover the thread when the window becomes narrow, and is back when it is wide', async () => {
+  const { shell } = await import('../src/ui/shell/shell')
+  expect(shell.pane).toBe(true)
+  resize(false)
+  expect(shell.pane).toBe(false)
+  resize(true)
+  expect(shell.pane).toBe(true)
+  shell.set({ pane: false })
+  resize(false)
+  resize(true)
+  expect(shell.pane).toBe(false)
 })

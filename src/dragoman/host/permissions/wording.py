@@ -145,7 +145,7 @@ def _in_words(options: Sequence[PermissionOption]) -> Iterator[PermissionOption]
 
 def _consequence(rules: tuple[Rule, ...] | NoRule, *, may_be_kept: bool) -> str:
     if not isinstance(rules, NoRule):
-        more = "; the agent may keep it in its own way" if may_be_kept else ""
+        more = "; the agent may also remember it" if may_be_kept else ""
         return f"from now on: {just_this(rules)}{more}"
     unless = ", unless the agent itself keeps it" if may_be_kept else ""
     return f"counts once only{unless}: {rules.reason}"

@@ -34,7 +34,7 @@ export function Policies({ folder }: { folder: string }) {
   return (
     <main className="screen" aria-label="Policies">
       <h1>Policies</h1>
-      <p className="lead">Without a rule, agents may read inside the workspace, and you are asked about everything else. Deny overrides ask, and ask overrides allow. Rules come from your “always” answers, from the form below, from files kept with projects, and from how the server was started. No rule can stop what an agent does without asking.</p>
+      <p className="lead">Without a rule, agents may read inside the workspace, and you are asked about everything else. Deny overrides ask, and ask overrides allow. Rules come from your “always” answers, from the form below, from files kept with projects, and from how the server was started. Without a fence, no rule can stop what an agent does without asking.</p>
       {rules === null && <p className="quiet">{failure ? <Plain text={failure} /> : 'Looking…'}</p>}
       {rules?.length === 0 && given.length === 0 && <div className="empty big"><Icon name="shield" /><p>No rules yet. When you answer a permission request with “always”, or add a rule below, it appears here and can be revoked.</p></div>}
       {rules !== null && rules.length + given.length > 0 && (

@@ -17,9 +17,12 @@ export type PaneTab = 'plan' | 'changes' | 'terminals' | 'raw' | 'info'
 const GOOD_MS = 5_000
 const BAD_MS = 15_000
 
+/** Whether the side pane fits next to the thread; else it covers the thread. */
+const ROOM = window.matchMedia('(min-width: 1200px)')
+
 class Shell {
   dialog: Dialog | null = null
-  pane = window.innerWidth >= 1200
+  pane = ROOM.matches
   tab: PaneTab = 'plan'
   /** On a narrow screen: the list of sessions, or what is open. */
   drawer = false
@@ -73,6 +76,13 @@ class Shell {
 }
 
 export const shell = new Shell()
+
+// A window that becomes too narrow for the pane next to the thread shows the thread.
+let beside = shell.pane
+ROOM.addEventListener('change', ({ matches }) => {
+  if (!matches) beside = shell.pane
+  shell.set({ pane: matches && (beside || shell.pane) })
+})
 
 window.addEventListener('hashchange', () => shell.forgive())
 
