@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.clients import gathered, opened, started, until
 from support.peers import settled, soon
-from support.raw_agent import Json, RawAgent, Refusal, notification, text_block
+from support.raw_agent import ENDED, Json, RawAgent, Refusal, notification, text_block
 
 from dragoman import Policy, Session, Timeouts
 from dragoman.agents.extensions import Quirks
@@ -18,8 +18,6 @@ from dragoman.errors import CancelIgnored, MethodNotFound, RemoteError
 from dragoman.session import events as e
 from dragoman.session.content import TerminalItem
 from dragoman.session.state import PendingPermission
-
-ENDED = {"stopReason": "end_turn"}
 
 
 def permission(options: list[tuple[str, str, str]], **call: Any) -> Json:

@@ -11,14 +11,13 @@ from typing import Any
 
 from support.clients import gathered, tidy_loop, until
 from support.peers import soon
-from support.raw_agent import RawAgent, notification, text_block
+from support.raw_agent import ENDED, RawAgent, notification, text_block
 
 from dragoman import Client, Timeouts
 from dragoman.session.state import AgentEntry
 
 SHORT = 0.5
 """Seconds after which an agent is given up that is silent by itself."""
-ENDED = {"stopReason": "end_turn"}
 
 
 class Gate:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.clients import gathered, kinds, next_of, opened, started, until
 from support.peers import soon
-from support.raw_agent import RawAgent, Refusal, notification, text_block
+from support.raw_agent import ENDED, RawAgent, Refusal, notification, text_block
 
 from dragoman import Client, HttpServer, Image, Policy, Session, StdioServer, Timeouts
 from dragoman.errors import AuthRequired
@@ -20,7 +20,6 @@ from dragoman.session.facts import ContextUsage, Cost
 from dragoman.session.state import AgentEntry, PlanEntry, ToolCall, UserEntry
 from dragoman.testing import AgentTurn, ScriptedAgent
 
-ENDED = {"stopReason": "end_turn"}
 YES_NO = [
     {"optionId": "y", "name": "Yes", "kind": "allow_once"},
     {"optionId": "n", "name": "No", "kind": "reject_once"},

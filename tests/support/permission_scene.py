@@ -16,7 +16,6 @@ from dragoman import Client, Session, Turn
 from dragoman.session import events as e
 from dragoman.session.state import PendingPermission
 
-ENDED = {"stopReason": "end_turn"}
 CANCELLED = {"outcome": {"outcome": "cancelled"}}
 OPTIONS = [
     ("once", "allow_once"),

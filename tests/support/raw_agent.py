@@ -40,6 +40,9 @@ EVERYTHING: Json = {
     "providers": {},
 }
 
+ENDED = {"stopReason": "end_turn"}
+"""The reply to a prompt, in most cases."""
+
 
 class Refusal(Exception):
     """Raised by an answer: the error to reply with."""
