@@ -31,7 +31,7 @@ def test_a_session_that_does_not_run_cannot_be_steered(user: Dragoman) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--steer", "x"), "--steer needs the session: add --session NAME or --resume ID"),
+        (("--steer", "x"), "--steer needs the session: add --session NAME, --resume ID or"),
         (("--session", "s", "--steer", "x", "hello"), "--steer has the words itself"),
         (("--session", "s", "--steer", " "), "--steer is empty"),
         (("--session", "s", "--steer", "x", "--write"), "a steer brings no rules"),

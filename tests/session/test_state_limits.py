@@ -455,7 +455,8 @@ def test_the_documentation_states_what_a_session_keeps_in_memory() -> None:
     waiting = told["events waiting for the disk"]
     assert waiting.startswith(f"{_mib(MUCH_BYTES)} per session")
     given = _mib(hub.waiting_bytes)
-    assert f"{given} that the store was given and {given} that it was not" in waiting
+    sentence = f"{given} that the store has been given and another {given} that it has not"
+    assert sentence in waiting
     assert (
         told["prompts in the queue"]
         == f"{hub.queued_prompts}, and {_mib(hub.queued_bytes)} together"

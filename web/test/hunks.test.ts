@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { colours, tokenLines, withMark } from '../src/core/text/code_tokens'
 import { treeOrder, treeRows } from '../src/core/changes/file_tree'
 import type { FileChange } from '../src/core/generated/responses'
-import { anchorOf, changedRows, emphasised, fingerprint, hunksOf, pairs, placeOf } from '../src/core/changes/hunks'
+import { anchorOf, changedRows, emphasised, fingerprint, hunksOf, pairs, placeOf, rowsBetween } from '../src/core/changes/hunks'
 
 function changed(path: string, after: string, ...hunks: [number, number, string[]][]): FileChange {
   return {
@@ -58,6 +58,16 @@ test('a comment stays with its code, and is stale when that is gone', () => {
   const removal = placeOf(hunk?.rows.slice(1, 2) ?? [])
   expect(removal).toEqual({ side: 'old', start: 2, end: 2, lines: ['-old'] })
   expect(anchorOf(removal, [], 'old\n').stale).toBe(true)
+})
+
+test('lines are chosen by their numbers: the rows are made again when the changes are', () => {
+  const [before] = hunksOf(CHANGE)
+  const [now] = hunksOf(structuredClone(CHANGE))
+  const [rows, earlier] = [now?.rows ?? [], before?.rows ?? []]
+  const [first, last] = [earlier[1], rows[3]]
+  if (!first || !last) throw new Error('no rows')
+  expect(rowsBetween(rows, first, last)).toEqual(rows.slice(1, 4))
+  expect(rowsBetween(rows, last, first)).toEqual(rows.slice(1, 4))
 })
 
 test('of the same code in two places, the nearer one is meant', () => {

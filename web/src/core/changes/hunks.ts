@@ -139,8 +139,13 @@ export function placeOf(rows: readonly DiffRow[]): Place {
 
 /** The rows from one to another of the same hunk. */
 export function rowsBetween(rows: readonly DiffRow[], one: DiffRow, other: DiffRow): DiffRow[] {
-  const [a, b] = [rows.indexOf(one), rows.indexOf(other)]
+  const [a, b] = [placeOfRow(rows, one), placeOfRow(rows, other)]
   return a < 0 || b < 0 ? [other] : rows.slice(Math.min(a, b), Math.max(a, b) + 1)
+}
+
+/** By its line numbers: the rows are made again whenever the changes are read again. */
+function placeOfRow(rows: readonly DiffRow[], row: DiffRow): number {
+  return rows.findIndex((each) => each.old === row.old && each.new === row.new)
 }
 
 /** The rows that were changed, from the first to the last. */
