@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.clients import next_of, until
 from support.peers import settled, soon
-from support.permission_scene import CANCELLED, ENDED, OPTIONS, question, scene, selected
-from support.raw_agent import Json
+from support.permission_scene import CANCELLED, OPTIONS, question, scene, selected
+from support.raw_agent import ENDED, Json
 
 from dragoman import Timeouts
 from dragoman.host.permissions.questions import PermissionRequest

@@ -12,8 +12,8 @@ from support.clients import until
 from support.fake_terminals import FakeTerminals
 from support.granting import allow, diff, refused
 from support.peers import soon
-from support.permission_scene import ENDED, question, scene, selected
-from support.raw_agent import Json
+from support.permission_scene import question, scene, selected
+from support.raw_agent import ENDED, Json
 
 from dragoman import Policy, Rule
 from dragoman.host.workspace.reach import Reach

@@ -12,8 +12,8 @@ import pytest
 from support.clients import gathered, next_of, until
 from support.fake_terminals import FakeTerminals
 from support.peers import soon
-from support.permission_scene import CANCELLED, ENDED, OPTIONS, Scene, question, scene, selected
-from support.raw_agent import Json
+from support.permission_scene import CANCELLED, OPTIONS, Scene, question, scene, selected
+from support.raw_agent import ENDED, Json
 
 from dragoman import Policy, Rule
 from dragoman.host.claims.claim_reader import ClaimReader

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 import pytest
 from support.peers import tidy_loop
-from support.permission_scene import ENDED, question
-from support.raw_agent import Json, RawAgent
+from support.permission_scene import question
+from support.raw_agent import ENDED, Json, RawAgent
 
 from dragoman import Client, Policy, Rule, Session
 from dragoman.host.permissions.consent import OUR_OPTIONS

@@ -1,5 +1,8 @@
-"""Keeps a session within its limits: counts each event, and stops the turn that goes too far, or
-asks a person whether it may continue."""
+"""Keeps a session within its limits.
+
+It counts each event, and stops the turn that goes too far, or asks a person whether it may
+continue.
+"""
 
 from __future__ import annotations
 

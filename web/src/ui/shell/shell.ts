@@ -78,10 +78,10 @@ class Shell {
 export const shell = new Shell()
 
 // A window that becomes too narrow for the pane next to the thread shows the thread.
-let beside = shell.pane
+let wasOpen = shell.pane
 ROOM.addEventListener('change', ({ matches }) => {
-  if (!matches) beside = shell.pane
-  shell.set({ pane: matches && (beside || shell.pane) })
+  if (!matches) wasOpen = shell.pane
+  shell.set({ pane: matches && (wasOpen || shell.pane) })
 })
 
 window.addEventListener('hashchange', () => shell.forgive())
