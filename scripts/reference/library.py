@@ -30,7 +30,7 @@ GROUPS = {
         "AuthStatus SessionInfo run_prompt tracing"
     ),
     "Sessions and turns": (
-        "Session Turn Steer Stream PromptInput Change FolderChanges ChangedFile Hunk "
+        "Session Turn Steer Stream PromptInput RevertOptions Change FolderChanges ChangedFile Hunk "
         "FolderProblem LeftOut Reverted RootSnapshot FileSummary ProgramRun ProgramEnd "
         "ReachedLimit Parking"
     ),
@@ -66,7 +66,7 @@ INTERNAL = {
     "Client": {"__init__", "dialect", "read_at", "pauses", "require", "reconnect_session"},
     "Session": {
         *("go_on", "went_on_unanswered", "answer_of", "cancel_turn", "stop_turn", "begin_closing"),
-        *("lost", "shut", "abandon", "detach", "holds_back", "stop_by_closing", "has_stopped"),
+        *("fail_queued", "lost", "shut", "abandon", "detach", "holds_back", "holding_queue", "has_stopped"),
         *("end", "loss_is_told", "left_at_work", "before_turn"),
     },
     "Turn": {"__init__", "push", "finish", "discard"},

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dragoman.client.client import Client, run_prompt
     from dragoman.client.client_options import HostCapabilities, SessionOptions, Timeouts, tracing
     from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
+    from dragoman.client.sessions.folder_tracker import RevertOptions
     from dragoman.client.sessions.prompts import PromptInput
     from dragoman.client.sessions.session import Session
     from dragoman.client.sessions.steering import Steer
@@ -325,6 +326,7 @@ __all__ = [
     "ResourceNotFound",
     "Retention",
     "RevertConflict",
+    "RevertOptions",
     "Reverted",
     "Root",
     "RootSnapshot",
@@ -415,6 +417,7 @@ _NAMES = {
     "client.client": "Client run_prompt",
     "client.client_options": "HostCapabilities SessionOptions Timeouts tracing",
     "client.mcp": "HttpServer InProcessServer McpServer SseServer StdioServer",
+    "client.sessions.folder_tracker": "RevertOptions",
     "client.sessions.prompts": "PromptInput",
     "client.sessions.session": "Session",
     "client.sessions.steering": "Steer",

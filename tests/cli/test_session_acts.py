@@ -211,7 +211,8 @@ def test_a_rewind_prints_the_session_to_continue_with(user: Dragoman) -> None:
     file = user.workspace / "dragoman-demo.txt"
     assert user("-a", "demo", "--session", "fix", "--yolo", "please begin").code == 0
     done = user("sessions", "rewind", "fix", "1")
-    assert (done.code, done.err, len(done.lines)) == (0, f"{file}\n", 1)
+    told = "a new conversation: the agent remembers nothing (nothing was said before)\n"
+    assert (done.code, done.err, len(done.lines)) == (0, f"{file}\n{told}", 1)
     assert not file.exists()
     assert user("--resume", done.lines[0], "/think").code == 0
     nothing = user("sessions", "rewind", "fix", "1", "--no-files", "--no-conversation")

@@ -27,7 +27,7 @@ from dragoman.hub.cluster.host_directory import home_of
 from dragoman.hub.cluster.host_service import Presence
 from dragoman.hub.cluster.owner import started, this_process
 from dragoman.hub.hub import Hub
-from dragoman.hub.opener import new_record
+from dragoman.hub.session_records import new_record
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.facts import Offer

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.hubs import TestLauncher, dead_process, seen_until, stored, stored_events
 from support.peers import SECONDS
 
-from dragoman.errors import CommandRefused, SessionBusy
+from dragoman.errors import CommandRefused, InvalidParams, SessionBusy
 from dragoman.host.snapshots.snapshots import Snapshots
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
@@ -20,7 +22,8 @@ from dragoman.schema import v1
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.facts import SystemPrompt
-from dragoman.store.records import Batch, encode_events
+from dragoman.session.state import UserEntry
+from dragoman.store.records import Batch, SessionFilter, encode_events
 from dragoman.testing import AgentTurn, ScriptedAgent
 
 
@@ -282,6 +285,78 @@ async def test_a_rewind_restores_files_and_begins_again(tmp_path: Path, folder: 
             await hub.folders.rewind(live.id, "turn-unknown")
 
 
+class Forking(Own):
+    """Calls itself an agent whose forks may end with a message, and names what it says last."""
+
+    def __init__(self, act: Callable[[str], None], *, version: str = "0.99.0") -> None:
+        super().__init__(act)
+        self.info = v1.Implementation(name="@agentclientprotocol/claude-agent-acp", version=version)
+
+    async def _play(self, turn: AgentTurn) -> None:
+        await super()._play(turn)
+        turn.say(f"{turn.text} done", message_id=f"m-{turn.text}")
+
+    def forks(self) -> list[Any]:
+        return [params for method, params in self.received if method == "session/fork"]
+
+
+async def test_a_rewind_forks_the_conversation_where_the_agent_can(
+    tmp_path: Path, folder: Path
+) -> None:
+    agent = Forking(lambda text: void((folder / text).write_text(text)))
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        for text in ("one", "two"):
+            await asked(live, text)
+        third = await asked(live, "three")
+        done = await hub.folders.rewind(live.id, third, summary=True)
+        assert (done.continuity, done.reason, done.prompt) == ("continued", None, "three")
+        [sent] = agent.forks()
+        assert sent["_meta"] == {
+            "jetbrains": {"air": {"fork": {"version": 1, "messageId": "m-two"}}}
+        }
+        new = hub.live[done.session]
+        said = [each.text for each in new.session.state.entries if isinstance(each, UserEntry)]
+        assert said == ["one", "two"]
+        assert new.record.parent == live.id
+        await asked(new, "four")
+        [file] = (await hub.folders.changes(new.id)).files
+        assert file.path == str(folder / "four")
+        events = await stored_events(hub, new.id)
+        assert any("remembers what" in x.title for x in events if isinstance(x, e.Notice))
+
+
+@pytest.mark.parametrize(
+    ("version", "message", "reason"),
+    [
+        ("0.98.7", "m", "cannot fork a conversation at an earlier point"),
+        ("0.99.0", None, "has no id"),
+        ("0.99.0", "gone", "no such message"),
+    ],
+)
+async def test_a_rewind_says_why_the_agent_remembers_nothing(
+    tmp_path: Path, folder: Path, version: str, message: str | None, reason: str
+) -> None:
+    class Telling(Forking):
+        async def _play(self, turn: AgentTurn) -> None:
+            turn.say("done", message_id=message)
+
+    agent = Telling(lambda _: None, version=version)
+    agent.answers["session/fork"] = InvalidParams("no such message")
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        first = await asked(live, "one")
+        second = await asked(live, "two")
+        done = await hub.folders.rewind(live.id, second)
+        assert done.continuity == "reset"
+        assert reason in (done.reason or "")
+        assert hub.live[done.session].session.state.turns == []
+        again = await hub.folders.rewind(live.id, first)
+        assert (again.continuity, again.reason) == ("reset", "nothing was said before")
+        listed = {each.id for each in await hub.store.sessions(SessionFilter())}
+        assert listed == {live.id, done.session, again.session}
+
+
 async def test_a_rewound_session_keeps_its_system_prompt(tmp_path: Path, folder: Path) -> None:
     agent = Own(lambda text: void((folder / text).write_text(text)))
     accepts = v1.SessionCapabilities(system_prompt=v1.SessionSystemPromptCapabilities())
@@ -307,6 +382,29 @@ async def test_a_session_that_nobody_runs_says_that_it_was_rewound(
         last = (await stored_events(hub, live.id))[-1]
         assert isinstance(last, e.Notice)
         assert last.title == f"this session was rewound; it continues as {done.session}"
+
+
+async def test_without_its_snapshots_a_session_says_so_in_one_line(
+    tmp_path: Path, folder: Path
+) -> None:
+    """As in a store that was copied to another machine, or when they were too old."""
+    (folder / "file.txt").write_text("before\n")
+    agent = Own(lambda text: void((folder / "file.txt").write_text(text)))
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        await asked(live, "hello\n")
+    shutil.rmtree(tmp_path / "snapshots")
+    async with watching(tmp_path, agent) as hub:
+        found = await hub.folders.changes(live.id)
+        [problem] = found.problems
+        assert problem.reason.startswith(
+            f"the snapshots of {folder} are not in this data directory"
+        )
+        assert "\n" not in problem.reason
+        assert (found.files, found.tracked) == ([], False)
+        with pytest.raises(CommandRefused, match="nothing was reverted: the snapshots of"):
+            await hub.send(live.id, c.Revert())
+        assert (folder / "file.txt").read_text() == "hello\n"
 
 
 async def test_snapshots_are_deleted_with_the_session(tmp_path: Path, folder: Path) -> None:

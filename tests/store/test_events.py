@@ -245,6 +245,20 @@ async def test_a_copy_has_the_same_events_and_goes_its_own_way(opens: Opens) -> 
         assert {hit.session_id for hit in await store.search("shared")} == {"s", "fork"}
 
 
+async def test_a_copy_may_end_earlier(opens: Opens) -> None:
+    async with opens() as store:
+        lease = await begin(store)
+        said = [Said(2, "user", "early"), Said(3, "user", "late")]
+        await store.append(lease, batch(1, 3, said=said))
+        await store.save_snapshot(lease, Snapshot(3, b"too new"))
+        fork = await begin(store, "fork", YOU)
+        assert await store.copy_events("s", fork, 2) == 2
+        assert await store.snapshot("fork") is None
+        assert [e.body for e in await whole(store, "fork")] == [body(1), body(2)]
+        assert {hit.session_id for hit in await store.search("late")} == {"s"}
+        assert {hit.session_id for hit in await store.search("early")} == {"s", "fork"}
+
+
 async def test_a_copy_needs_an_empty_session_of_its_own_and_a_source(opens: Opens) -> None:
     async with opens() as store:
         lease = await begin(store)

@@ -50,7 +50,11 @@ def exists(folder: Path, name: str) -> bool:
 
 
 async def told_turn(web: Served, session_id: str, text: str) -> str:
+    """Once the folder was read after it: what is written from then on is not the turn's."""
     await web.done(session_id, text)
+    tracker = web.server.hub.live[session_id].session.tracker
+    assert tracker is not None
+    await tracker.settled()
     found = await web.detail(session_id)
     return [each for each in found["entries"] if each["type"] == "user"][-1]["turnId"]
 
@@ -108,6 +112,7 @@ async def test_a_rewind_gives_the_session_to_continue_with(folder: Path) -> None
         path = f"/api/sessions/{session_id}/rewind"
         done = await web.call("POST", path, {"turnId": second})
         assert (done["continuity"], done["prompt"]) == ("reset", "two")
+        assert done["reason"] == "the last message of the agent before has no id to fork at"
         assert done["session"] != session_id
         there = [name for name in ("one", "two", "old", "new", "tool.sh") if exists(folder, name)]
         assert there == ["one", "old", "tool.sh"]

@@ -18,7 +18,7 @@ from support.postgres import empty_database
 from support.server_process import COMMAND, SECONDS, server_process
 from support.serving import STREAM, Served, also_served, sent_events, served
 
-from dragoman.hub.opener import new_record
+from dragoman.hub.session_records import new_record
 from dragoman.store.records import HostRecord, Owner
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import ask, say, write_file

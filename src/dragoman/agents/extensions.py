@@ -6,6 +6,7 @@ code knows of any agent. If both are set, ACP's own field counts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, cast
 
@@ -114,6 +115,25 @@ def said(meta: Mapping[str, Any] | None, extension: Extension) -> Any:
             return None
         value = cast("Mapping[str, Any]", value).get(key)
     return value
+
+
+# An agent that does not know the point would fork the whole conversation and not say so.
+_FORKS_AT_MESSAGES = {
+    "@agentclientprotocol/claude-agent-acp": (0, 99),
+    "@agentclientprotocol/codex-acp": (2, 6),
+}
+
+
+def forks_at_messages(agent_name: str, version: str) -> bool:
+    """Whether its forks may end with a message, by the name and version that it gives itself."""
+    since = _FORKS_AT_MESSAGES.get(agent_name.lower())
+    numbers = tuple(int(each) for each in re.findall(r"\d+", version)[:2])
+    return since is not None and numbers >= since
+
+
+def fork_point(message_id: str) -> dict[str, Any]:
+    """The `_meta` of a request for a fork that ends with this message."""
+    return {"jetbrains": {"air": {"fork": {"version": 1, "messageId": message_id}}}}
 
 
 def active_run(meta: Mapping[str, Any] | None) -> str | UnsetType | None:

@@ -32,7 +32,8 @@ from dragoman.client.connection import Connection
 from dragoman.client.connection_questions import OutsideQuestions
 from dragoman.client.dialects.dialect import Dialect, Meta, Welcome
 from dragoman.client.router import Router
-from dragoman.client.sessions.session import CLOSED_SECONDS, Session
+from dragoman.client.sessions.session import Session
+from dragoman.client.sessions.session_controls import CLOSED_SECONDS
 from dragoman.client.sessions.session_factory import Listener, Openings, Terms
 from dragoman.errors import (
     AuthRequired,
@@ -431,15 +432,20 @@ class Client:
         return await self.openings.reopen("resume", session_id, place)
 
     async def fork_session(
-        self, session_id: str, cwd: str | os.PathLike[str], **options: Unpack[SessionOptions]
+        self,
+        session_id: str,
+        cwd: str | os.PathLike[str],
+        *,
+        after: str | None = None,
+        **options: Unpack[SessionOptions],
     ) -> Session:
-        """Start a session that remembers what the other one did.
+        """Start a session that remembers what the other one did, or with the id of a message of
+        the agent in `after`, what it did until that message.
 
-        Raises Unsupported if the agent cannot fork, ValueError for an empty id.
+        Raises Unsupported if the agent cannot fork, or not there, ValueError for an empty id.
         """
-        self.require("fork", "session/fork")
         place = self.openings.place(cwd, **options)
-        return await self.openings.fork(session_id, place)
+        return await self.openings.fork(session_id, place, after)
 
     async def ensure_session(
         self,

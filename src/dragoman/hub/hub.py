@@ -37,24 +37,22 @@ from dragoman.hub.cluster.owner import is_gone, this_process
 from dragoman.hub.cluster.remote_sessions import Elsewhere
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.maintenance import Maintenance
-from dragoman.hub.opener import (
-    Move,
-    OnReset,
-    Opener,
+from dragoman.hub.opener import Move, OnReset, Opener, Way
+from dragoman.hub.parked_sessions import ParkedSessions
+from dragoman.hub.running.agent_pool import AgentPool, Launcher, Orphans
+from dragoman.hub.running.running_session import RunningSession
+from dragoman.hub.running.running_sessions import RunningSessions
+from dragoman.hub.session_folders import Folders
+from dragoman.hub.session_records import (
     RecordOptions,
     RecordReach,
-    Way,
+    fork_record,
     missing_folder,
     must_lack_folder,
     new_record,
     with_more,
     workspace_of,
 )
-from dragoman.hub.parked_sessions import ParkedSessions
-from dragoman.hub.running.agent_pool import AgentPool, Launcher, Orphans
-from dragoman.hub.running.running_session import RunningSession
-from dragoman.hub.running.running_sessions import RunningSessions
-from dragoman.hub.session_folders import Folders
 from dragoman.hub.stored.deletion import Deletion
 from dragoman.hub.stored.event_readers import News, Tail, watch_all, watch_session
 from dragoman.hub.stored.stored_sessions import Past, StoredStates, whole_thread
@@ -236,18 +234,10 @@ class Hub:
         folder = parent.cwd or workspace_of(parent, cwd)
         if (known := await self._opener.conversation_of(parent)) is None:
             raise Unsupported("forking a session that has no conversation with an agent")
-        directories = with_more(parent.additional_directories, more_directories)
-        record = new_record(
-            self._home,
-            parent.agent,
-            folder,
-            name=name,
-            additional_directories=directories,
-            offer=parent.offer.within(offer),
-            system_prompt=system_prompt or parent.system_prompt,
-            limits=parent.limits,
-        )
-        record.parent, record.imported = parent.id, parent.imported
+        record = fork_record(parent, self._home, cwd=folder, name=name)
+        record.additional_directories = with_more(record.additional_directories, more_directories)
+        record.offer = parent.offer.within(offer)
+        record.system_prompt = system_prompt or parent.system_prompt
         return await self.running.begin(record.id, lambda: self._opener.fork(known, record, parent))
 
     async def fork_known(

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -22,7 +21,6 @@ from dragoman.client.sessions.folder_tracker import FolderTracker
 from dragoman.client.sessions.session import Session
 from dragoman.errors import (
     AuthRequired,
-    CommandRefused,
     DragomanError,
     SessionElsewhere,
     SessionNotContinued,
@@ -37,13 +35,13 @@ from dragoman.hub.running.agent_pool import AgentPool, PooledAgent
 from dragoman.hub.running.event_recorder import EventRecorder
 from dragoman.hub.running.restores import Restores, read_history
 from dragoman.hub.running.running_session import RunningSession
+from dragoman.hub.session_records import with_more, workspace_of
 from dragoman.hub.stored.ledger import StoreLedger
 from dragoman.hub.stored.spent import count_stored
 from dragoman.hub.stored.stored_sessions import state_to_go_on, status_of
 from dragoman.session.events import ParkingChanged
-from dragoman.session.facts import EVERYTHING, Offer, Parking, SystemPrompt
+from dragoman.session.facts import Parking, SystemPrompt
 from dragoman.session.limits.output_quota import OutputLimits, OutputQuota
-from dragoman.session.limits.spending_limits import NO_LIMITS, SessionLimits
 from dragoman.session.reduce import reduce
 from dragoman.session.state import ENDED, FORKED, SessionState, loose_ends
 from dragoman.store.base import LEASE_SECONDS, Store
@@ -79,6 +77,13 @@ class Way(msgspec.Struct, frozen=True):
     move: Move | None = None
     more_directories: Sequence[str] = ()
     system_prompt: SystemPrompt | None = None
+
+
+class ForkPoint(msgspec.Struct, frozen=True):
+    """Where a fork leaves its parent: after this message of the agent, and the event `seq`."""
+
+    seq: int
+    message_id: str
 
 
 class Opener:
@@ -176,11 +181,15 @@ class Opener:
         return await self._first(record, _continued(agent_session_id, record, on_reset))
 
     async def fork(
-        self, agent_session_id: str, record: SessionRecord, parent: SessionRecord | None
+        self,
+        agent_session_id: str,
+        record: SessionRecord,
+        parent: SessionRecord | None,
+        at: ForkPoint | None = None,
     ) -> RunningSession:
-        """A new session that remembers what another did; the events of a parent that is stored
-        come before its own."""
-        return await self._first(record, _as_fork(agent_session_id), parent)
+        """A new session that remembers what another did, all or until `at`; the events of a parent
+        that is stored come before its own. Raises Unsupported."""
+        return await self._first(record, _as_fork(agent_session_id, at), parent, at)
 
     async def reopen(self, session_id: str, way: Way) -> RunningSession:
         """A session that is stored, continued; one that was never begun is begun.
@@ -286,9 +295,13 @@ class Opener:
             raise
 
     async def _copied(
-        self, parent: SessionRecord, record: SessionRecord, lease: Lease
+        self,
+        parent: SessionRecord,
+        record: SessionRecord,
+        lease: Lease,
+        at: ForkPoint | None = None,
     ) -> SessionState:
-        await self._store.copy_events(parent.id, lease)
+        await self._store.copy_events(parent.id, lease, None if at is None else at.seq)
         copied, history = await self.recovered(lease, FORKED)
         record.last_seq = copied.last_seq
         return history
@@ -358,7 +371,11 @@ class Opener:
     # ── what they share ───────────────────────────────────────────────────────────────────────
 
     async def _first(
-        self, record: SessionRecord, begin: Begin, parent: SessionRecord | None = None
+        self,
+        record: SessionRecord,
+        begin: Begin,
+        parent: SessionRecord | None = None,
+        at: ForkPoint | None = None,
     ) -> RunningSession:
         record.created_at = record.updated_at = self._store.now()
         begin = self._accepting(record, begin)
@@ -366,7 +383,7 @@ class Opener:
         creating = asyncio.create_task(begun)
         try:
             lease = await asyncio.shield(creating)
-            history = None if parent is None else await self._copied(parent, record, lease)
+            history = None if parent is None else await self._copied(parent, record, lease, at)
             return await self._begin(record, lease, history, begin)
         except BaseException:
             await _to_its_end(self._uncreate(creating))
@@ -468,72 +485,6 @@ class Opener:
         return place
 
 
-def workspace_of(record: SessionRecord, given: str | None = None) -> str:
-    """The folder that was given, else its own. Raises CommandRefused with `no_workspace` for an
-    imported session without either: a file must not choose what is opened to an agent."""
-    if cwd := given or record.cwd:
-        return cwd
-    origin = "" if record.imported is None else record.imported.cwd
-    sentence = (
-        f"session {record.id} was imported{origin and f' from {origin}'} and has no directory yet"
-    )
-    raise CommandRefused(record.id, "no_workspace", sentence)
-
-
-def must_lack_folder(record: SessionRecord) -> None:
-    """Raises CommandRefused where it has one."""
-    if record.cwd:
-        sentence = f"session {record.id} already has a directory: {record.cwd}"
-        raise CommandRefused(record.id, "conflict", sentence)
-
-
-def missing_folder(folders: Sequence[str]) -> str | None:
-    """The first that is not there."""
-    return next((folder for folder in folders if not os.path.isdir(folder)), None)
-
-
-def with_more(directories: Sequence[str], more: Sequence[str]) -> list[str]:
-    """Each once, in their order."""
-    return list(dict.fromkeys((*directories, *more)))
-
-
-class RecordReach(TypedDict, total=False):
-    """What a new session may be given besides: folders, what its agent is offered, instructions and
-    limits."""
-
-    additional_directories: Sequence[str]
-    offer: Offer
-    system_prompt: SystemPrompt | None
-    limits: SessionLimits
-
-
-class RecordOptions(RecordReach, total=False):
-    """What a new session may be given: an id, a name, and what it may use."""
-
-    session_id: str | None
-    name: str | None
-
-
-def new_record(
-    home: str | None, agent: str, cwd: str, **options: Unpack[RecordOptions]
-) -> SessionRecord:
-    """Of a session that begins now."""
-    now = time.time()
-    return SessionRecord(
-        id=options.get("session_id") or f"s-{os.urandom(8).hex()}",
-        agent=agent,
-        cwd=cwd,
-        created_at=now,
-        updated_at=now,
-        name=options.get("name"),
-        additional_directories=list(options.get("additional_directories", ())),
-        home=home,
-        offer=options.get("offer", EVERYTHING),
-        system_prompt=options.get("system_prompt"),
-        limits=options.get("limits", NO_LIMITS),
-    )
-
-
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
     """Even when the caller is cancelled once more."""
     await asyncio.shield(asyncio.create_task(work))
@@ -560,10 +511,10 @@ def _is_nothing_yet(record: SessionRecord, state: SessionState) -> bool:
     return record.parent is not None or not state.turns
 
 
-def _as_fork(agent_session_id: str) -> Begin:
+def _as_fork(agent_session_id: str, at: ForkPoint | None = None) -> Begin:
     async def begin(client: Client, place: Place) -> Session:
-        client.require("fork", "session/fork")
-        return await client.openings.fork(agent_session_id, place)
+        after = None if at is None else at.message_id
+        return await client.openings.fork(agent_session_id, place, after)
 
     return begin
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,6 +25,14 @@ from dragoman.host.snapshots.undo_plan import Choice
 from dragoman.host.workspace.changes import MAX_CHANGES, Change
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.opener import Opener
+from dragoman.hub.rewound_sessions import (
+    Before,
+    Continuity,
+    Rewound,
+    begun_again,
+    forked,
+    said_before,
+)
 from dragoman.hub.running.event_recorder import EventRecorder
 from dragoman.hub.running.restores import (
     FolderHistory,
@@ -39,7 +47,6 @@ from dragoman.hub.running.written_files import read_own, told_changes
 from dragoman.hub.stored.stored_sessions import status_of
 from dragoman.session import events as e
 from dragoman.session.facts import Author, RootSnapshot
-from dragoman.session.state import AgentEntry, AnyEntry, UserEntry
 from dragoman.store.records import SessionChange, SessionRecord
 
 if TYPE_CHECKING:
@@ -50,18 +57,6 @@ logger = logging.getLogger("dragoman.hub")
 
 _PEEK_SECONDS = 2.0
 """How long a look at a folder that an agent works in is good for."""
-
-
-class Rewound(msgspec.Struct, kw_only=True, rename="camel"):
-    """The session to continue with: the same, or another one that was reset. `prompt` is what the
-    turn was asked."""
-
-    session: str
-    continuity: Literal["same", "reset"]
-    paths: list[str]
-    kept: list[str]
-    restore_id: str | None
-    prompt: str
 
 
 class Folders:
@@ -130,7 +125,9 @@ class Folders:
         last = await self._peek(live) if steps[-1].end is None else []
         found = await self.snapshots.changes(steps, history.written.changes, last)
         found.live = live is not None and bool(last)
-        found.tracked = any(root.tree for step in steps for root in step.start)
+        was_read = any(root.tree for step in steps for root in step.start)
+        # Without its snapshots, what is known otherwise is all there is.
+        found.tracked = was_read and (bool(found.files) or not found.problems)
         return found
 
     async def _peek(self, live: RunningSession | None) -> list[RootSnapshot]:
@@ -226,8 +223,9 @@ class Folders:
         force: bool = False,
         choices: Mapping[str, Choice] | None = None,
     ) -> Rewound:
-        """To before this turn: its files, its conversation, or both. ACP cannot cut a conversation,
-        so another session continues; with a `summary`, that is its first prompt.
+        """To before this turn: its files, its conversation, or both. Another session continues: a
+        fork where the agent can fork at that point; else a new one, and with a `summary`, that is
+        its first prompt.
 
         Raises UnknownSession, SessionElsewhere, SessionBusy, and CommandRefused: `unknown_turn`,
         `conflict` as for a revert, `unsupported` without snapshots.
@@ -235,23 +233,21 @@ class Folders:
         record = await self._idle_here(session_id)
         async with aclosing(self._hub.thread(session_id)) as thread:
             before = await said_before(thread, turn_id)
-        if not before.is_found:
+        if not before.seq:
             sentence = f"no turn {turn_id} in this session"
             raise CommandRefused(session_id, "unknown_turn", sentence)
         reply: c.Reply = {}
         if files:
             command = c.Restore(turn_id, force, choices=dict(choices or {}), since=True)
             reply = await self._hub.send(session_id, command)
-        following = record.id
+        following = Rewound(session=record.id, prompt=before.prompt)
         if conversation:
-            following = await self._begin_again(record, before.summary if summary else "")
-        return Rewound(
-            session=following,
-            continuity="reset" if conversation else "same",
+            following = await self._following(record, before, summary=summary)
+        return msgspec.structs.replace(
+            following,
             paths=reply.get("paths", []),
             kept=reply.get("kept", []),
             restore_id=reply.get("restore"),
-            prompt=before.prompt,
         )
 
     async def _idle_here(self, session_id: str) -> SessionRecord:
@@ -264,22 +260,15 @@ class Folders:
             raise SessionBusy(session_id)
         return record
 
-    async def _begin_again(self, record: SessionRecord, summary: str) -> str:
-        """A session in the same folders, and says that it was reset."""
-        new = await self._hub.create(
-            record.agent,
-            record.cwd,
-            additional_directories=record.additional_directories,
-            offer=record.offer,
-            system_prompt=record.system_prompt,
-            limits=record.limits,
-        )
-        told = f"session {record.id} was rewound; the agent remembers nothing of it"
-        new.session.log.record(e.Notice(told, source="client"))
+    async def _following(self, record: SessionRecord, before: Before, *, summary: bool) -> Rewound:
+        new = await forked(self._hub, self._opener, record, before)
+        continuity: Continuity = "continued"
+        reason: str | None = None
+        if isinstance(new, str):
+            continuity, reason = "reset", new
+            new = await begun_again(self._hub, record, before.summary if summary else "")
         await self._tell(record.id, f"this session was rewound; it continues as {new.id}")
-        if summary:
-            await self._hub.send(new.id, c.Prompt(summary))
-        return new.id
+        return Rewound(session=new.id, continuity=continuity, reason=reason, prompt=before.prompt)
 
     async def _tell(self, session_id: str, sentence: str) -> None:
         """Unless another process runs it."""
@@ -323,64 +312,3 @@ def _joined(found: FolderChanges, known: FolderChanges) -> FolderChanges:
     found.files += [file for file in known.files if is_missing(file)]
     found.complete = found.complete and known.complete
     return found
-
-
-# ── a conversation in brief ─────────────────────────────────────────────────────────────────────
-
-# What was said in a session before some turn, in brief. Pure text: no agent is asked.
-
-
-_SAID = 600
-"""Characters of a prompt, and of the end of an answer."""
-_MOST = 12_000
-_INTRODUCTION = (
-    "This conversation starts again at an earlier point. The files are as they were then. "
-    "This was said before, in brief; it is only for your information, so do nothing yet:\n\n"
-)
-
-
-class Before(msgspec.Struct):
-    """What came before a turn, and what the turn was asked; `is_found` if there is such a turn."""
-
-    is_found: bool = False
-    prompt: str = ""
-    exchanges: list[tuple[str, str]] = []
-    """What the person said, and the last that the agent answered."""
-
-    @property
-    def summary(self) -> str:
-        """The newest exchanges that have room; empty if there were none."""
-        parts: list[str] = []
-        room = _MOST
-        for said, answered in reversed(self.exchanges):
-            part = f"The user: {_first(said)}\nYou: {_last(answered) or '(no answer)'}\n"
-            room -= len(part)
-            if room < 0:
-                parts.append("(Earlier exchanges are left out.)\n")
-                break
-            parts.append(part)
-        return _INTRODUCTION + "\n".join(reversed(parts)) if parts else ""
-
-
-async def said_before(thread: AsyncIterable[AnyEntry], turn_id: str) -> Before:
-    found = Before()
-    async for entry in thread:
-        if entry.turn_id == turn_id:
-            if isinstance(entry, UserEntry):
-                found.is_found, found.prompt = True, entry.text
-                return found
-        elif isinstance(entry, UserEntry):
-            found.exchanges.append((entry.text, ""))
-        elif isinstance(entry, AgentEntry) and found.exchanges:
-            found.exchanges[-1] = (found.exchanges[-1][0], entry.text)
-    return found
-
-
-def _first(text: str) -> str:
-    text = text.strip()
-    return text if len(text) <= _SAID else f"{text[:_SAID]} …"
-
-
-def _last(text: str) -> str:
-    text = text.strip()
-    return text if len(text) <= _SAID else f"… {text[-_SAID:]}"

@@ -305,5 +305,10 @@ def cut_line(text: str | None, limits: Limits) -> str | None:
     return None if text is None else text[: limits.line]
 
 
+def whole_id(kept: str | None) -> str | None:
+    """The id that was kept, unless it may be only the beginning of one."""
+    return kept if kept is not None and len(kept) < ID else None
+
+
 def cut_id(message_id: str | None) -> str | None:
     return None if message_id is None else message_id[:ID]

@@ -159,10 +159,11 @@ class Store(Protocol):
         """Raises LeaseLost."""
         ...
 
-    async def copy_events(self, source: str, lease: r.Lease) -> int:
-        """Give the new, empty session of the lease all events of another, and its snapshot; the
-        last sequence. Nobody sees any of them before all are there. What is left of one that
-        failed is continued by the next, or deleted with the session."""
+    async def copy_events(self, source: str, lease: r.Lease, upto: int | None = None) -> int:
+        """Give the new, empty session of the lease all events of another, or those `upto` one of
+        them, and its snapshot unless that is newer; the last sequence. Nobody sees any of them
+        before all are there. What is left of one that failed is continued by the next, or deleted
+        with the session."""
         ...
 
     async def fill(

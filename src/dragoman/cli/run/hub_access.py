@@ -34,9 +34,9 @@ from dragoman.host.rules.policy import Policy
 from dragoman.hub.assembly import limits_in, new_hub
 from dragoman.hub.cluster.owner import is_gone
 from dragoman.hub.hub import Hub
-from dragoman.hub.opener import RecordReach
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.running.settings_launcher import SettingsLauncher
+from dragoman.hub.session_records import RecordReach
 from dragoman.hub.stored.stored_sessions import find_session
 from dragoman.session.facts import Offer, SystemPrompt
 from dragoman.session.state import SessionState

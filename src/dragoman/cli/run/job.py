@@ -24,8 +24,8 @@ from dragoman.errors import CommandNotFound, CommandRefused, SessionNotContinued
 from dragoman.host.fence.fence_terms import NO_FENCE, FenceTerms
 from dragoman.host.rules.policy import Policy
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
-from dragoman.hub.opener import workspace_of
 from dragoman.hub.running.settings_launcher import run_in
+from dragoman.hub.session_records import workspace_of
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
 from dragoman.session.facts import OnLimit, SystemPrompt
 from dragoman.session.limits.spending_limits import SpendingLimit

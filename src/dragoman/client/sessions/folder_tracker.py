@@ -1,4 +1,7 @@
-"""Has the folders of a session read before and after each turn, and what turns did undone."""
+"""Has the folders of a session read before and after each turn, and what turns did undone.
+
+A session without one knows only what Dragoman wrote for its agent.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from dragoman.data_directory import data_directory
 from dragoman.errors import Unsupported
@@ -17,7 +20,7 @@ from dragoman.session.facts import RootSnapshot
 from dragoman.session.state import SessionState, ToolCall
 
 if TYPE_CHECKING:
-    from dragoman.client.sessions.session_log import SessionLog
+    from dragoman.client.sessions.session import Session
     from dragoman.client.sessions.turn import Turn
     from dragoman.host.snapshots.folder_changes import FolderChanges
     from dragoman.host.snapshots.snapshots import Reverted, Snapshots, TurnMark
@@ -30,13 +33,22 @@ _END_SECONDS = 20.0
 """How long the end of a session waits for the folder to be read."""
 
 
+class RevertOptions(TypedDict, total=False):
+    """Which files and hunks are undone, and what becomes of those that someone changed since."""
+
+    paths: Collection[str] | None
+    hunks: Collection[str] | None
+    force: bool
+    choices: Mapping[str, Literal["keep", "restore"]] | None
+
+
 class FolderTracker:
     """The snapshots of one session, kept under `key`; `timeline` has those from before. If they
     are temporary, they end with the session."""
 
     def __init__(
         self,
-        session: FolderWork,
+        session: Session,
         snapshots: Snapshots,
         key: str,
         timeline: Timeline | None = None,
@@ -150,12 +162,9 @@ class FolderTracker:
         self,
         step_id: str | None,
         *,
-        paths: Collection[str] | None = None,
-        hunks: Collection[str] | None = None,
-        force: bool = False,
-        choices: Mapping[str, Literal["keep", "restore"]] | None = None,
         restore_id: str | None = None,
         since: bool = False,
+        **which: Unpack[RevertOptions],
     ) -> Reverted:
         """Once no turn runs. With `since`, that step and all after it. Raises KeyError,
         RevertConflict."""
@@ -163,9 +172,13 @@ class FolderTracker:
         from dragoman.host.snapshots.undo_plan import Choices
 
         async with self._between_turns():
-            chosen = Choices(choices or {}, force)
             undo = undo_of(
-                self.timeline, step_id, paths=paths, hunks=hunks, choices=chosen, since=since
+                self.timeline,
+                step_id,
+                paths=which.get("paths"),
+                hunks=which.get("hunks"),
+                choices=Choices(which.get("choices") or {}, which.get("force", False)),
+                since=since,
             )
             done = await self.snapshots.restore(
                 undo,
@@ -228,93 +241,43 @@ def _acted(state: SessionState, turn_id: str) -> bool:
     )
 
 
-class FolderWork:
-    """What a session knows of its folders."""
+# ── with or without snapshots ─────────────────────────────────────────────────────────────────
 
-    if TYPE_CHECKING:  # what a session has; not a part of the public interface
-        id: str
-        gate: Gate
-        log: SessionLog
-        state: SessionState
-        tracker: FolderTracker | None
 
-        @property
-        def running(self) -> Turn | None: ...
+def of_its_own(session: Session) -> FolderTracker:
+    """One whose snapshots end with the session. Raises Unsupported for an agent whose files are
+    not on this machine."""
+    from dragoman.host.snapshots.snapshots import Snapshots
 
-        @property
-        def files_are_here(self) -> bool: ...
+    if not session.files_are_here:
+        raise Unsupported("tracking changes of an agent on another machine")
+    directory = data_directory()
+    kept = Snapshots(directory / "snapshots", closed=[str(directory)])
+    return FolderTracker(session, kept, f"library-{os.urandom(8).hex()}", is_temporary=True)
 
-    def track_changes(self) -> None:
-        """From now on, have git keep what is in the session's folders before and after each turn,
-        in Dragoman's data directory, until the session is closed. Raises Unsupported for an agent
-        whose files are not on this machine."""
-        from dragoman.host.snapshots.snapshots import Snapshots
 
-        if not self.files_are_here:
-            raise Unsupported("tracking changes of an agent on another machine")
-        if self.tracker is None:
-            directory = data_directory()
-            kept = Snapshots(directory / "snapshots", closed=[str(directory)])
-            key = f"library-{os.urandom(8).hex()}"
-            self.tracker = FolderTracker(self, kept, key, is_temporary=True)
+async def changes_of(session: Session, turn: Turn | str | None) -> FolderChanges:
+    turn_id = _id_of(turn)
+    if session.tracker is not None:
+        return await session.tracker.changes(turn_id)
+    from dragoman.host.snapshots.folder_changes import known_changes
 
-    async def read_folders_before(self, turn: Turn) -> None:
-        """Called before its prompt is sent."""
-        if self.tracker is not None and not turn.cancel_requested:
-            await self.tracker.before(turn)
+    return known_changes([("host", each) for each in session.gate.changes(turn_id)])
 
-    def read_folders_after(self, turn: Turn) -> None:
-        """Called when it has ended."""
-        if self.tracker is not None:
-            self.tracker.after(turn)
 
-    async def folders_read(self) -> None:
-        """Called at the end of the session."""
-        if self.tracker is not None:
-            await self.tracker.aclose()
+async def revert(
+    session: Session, turn: Turn | str | None, **which: Unpack[RevertOptions]
+) -> Reverted:
+    turn_id = _id_of(turn)
+    if session.tracker is not None:
+        return await session.tracker.revert(turn_id, **which)
+    from dragoman.host.snapshots.snapshots import Reverted
 
-    def written(self, turn: Turn | None = None) -> tuple[Change, ...]:
-        """The files that Dragoman wrote for the agent, in the whole session or in one turn."""
-        return self.gate.changes(None if turn is None else turn.id)
-
-    async def changes(self, turn: Turn | str | None = None) -> FolderChanges:
-        """What happened in the session's folders, in all of it or in one turn, and who did it; a
-        restore is named by its id. Without `track_changes`, what Dragoman wrote for the agent.
-        Raises KeyError for a turn that is unknown, Unsupported where nothing is known."""
-        turn_id = _id_of(turn)
-        if self.tracker is not None:
-            return await self.tracker.changes(turn_id)
-        from dragoman.host.snapshots.folder_changes import known_changes
-
-        return known_changes([("host", each) for each in self.gate.changes(turn_id)])
-
-    async def revert(
-        self,
-        turn: Turn | str | None = None,
-        *,
-        paths: Collection[str] | None = None,
-        hunks: Collection[str] | None = None,
-        force: bool = False,
-        choices: Mapping[str, Literal["keep", "restore"]] | None = None,
-    ) -> Reverted:
-        """Undo what happened: all of it, or what one turn did, to some files, or hunks of them.
-        Waits for the end of a turn that runs. A restore is undone by its id.
-
-        What someone changed since stays: if it cannot be separated, RevertConflict is raised, and
-        nothing is undone, unless `choices` says for each file whether to `keep` it as it is or to
-        `restore` what it was; `force` restores all. Raises KeyError for a turn that is unknown.
-        """
-        turn_id = _id_of(turn)
-        if self.tracker is not None:
-            return await self.tracker.revert(
-                turn_id, paths=paths, hunks=hunks, force=force, choices=choices
-            )
-        from dragoman.host.snapshots.snapshots import Reverted
-
-        if hunks is not None:
-            raise Unsupported("reverting hunks without snapshots: call track_changes first")
-        undone = await self.gate.revert(turn_id, paths=paths, force=force)
-        return Reverted(paths=[str(change.path) for change in undone])
+    if which.get("hunks") is not None:
+        raise Unsupported("reverting hunks without snapshots: call track_changes first")
+    force = which.get("force", False)
+    undone = await session.gate.revert(turn_id, paths=which.get("paths"), force=force)
+    return Reverted(paths=[str(change.path) for change in undone])
 
 
 def _id_of(turn: Turn | str | None) -> str | None:

@@ -6,16 +6,15 @@ import asyncio
 import logging
 import os
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.client.client_options import traced
 from dragoman.client.dialects.dialect import Dialect, Finished, Meta, Place
-from dragoman.client.sessions import session_controls
-from dragoman.client.sessions.folder_tracker import FolderWork
+from dragoman.client.sessions import folder_tracker, session_controls
 from dragoman.client.sessions.parking import ParkedPrompt
 from dragoman.client.sessions.prompts import PromptInput, prepare
 from dragoman.client.sessions.session_log import SessionLog
@@ -39,17 +38,18 @@ from dragoman.stream import Stream
 
 if TYPE_CHECKING:
     from dragoman.client.client import Client
+    from dragoman.client.sessions.folder_tracker import FolderTracker, RevertOptions
     from dragoman.client.sessions.limit_watch import LimitWatch
+    from dragoman.host.snapshots.folder_changes import FolderChanges
+    from dragoman.host.snapshots.snapshots import Reverted
+    from dragoman.host.workspace.changes import Change
 
 logger = logging.getLogger("dragoman.client")
-
-CLOSED_SECONDS = 1.0
-"""How long the turn may continue after the agent says that it has closed the session."""
 
 NOT_OPENED = "the session could not be opened"
 
 
-class Session(FolderWork):
+class Session:
     """One conversation with an agent. Open one with the `Client`.
 
     Every method that talks to the agent raises SessionGone if the session is closed, and
@@ -66,11 +66,11 @@ class Session(FolderWork):
         """The fold of all events, a `SessionState`; it changes with each event."""
         self.log = log
         self.gate = gate
-        self.tracker = None
+        self.tracker: FolderTracker | None = None
         self._client = client
         self._turn: Turn | None = None
         self._prompting: tuple[Turn, asyncio.Task[None]] | None = None
-        self._queue = deque(self._turn_for(p.id, p.content, p.terms) for p in log.state.queue)
+        self._queue = deque(self.turn_for(p.content, p.terms, p.id) for p in log.state.queue)
         self.parking = ParkedPrompt(self, client.openings.terms.on_limit)
         self.steering = Steering(self, self._queue)
         self.steering.restore(log.state.queue)
@@ -193,18 +193,10 @@ class Session(FolderWork):
         """
         self._require_open()
         content, warnings = self._prepared(prompt)
-        turn = self.turn_for(content, None)
         if self.state.parked is not None and not self.busy:
             queued = self.prompt(prompt)
             return Steer(queued.id, "queued", "queue", turn=queued)
-        if self.busy or self._queue:
-            for warning in warnings:
-                self.log.record(e.Notice(warning, "warning", source="client"))
-            return await self.steering.add(turn)
-        turn.warnings = warnings
-        self.log.record(e.Steered(turn.id, "started", "prompt", turn_id=turn.id))
-        self.begin(turn)
-        return Steer(turn.id, "started", "prompt", turn=turn)
+        return await self.steering.send(self.turn_for(content, None), warnings)
 
     def go_on(self) -> None:
         """Send the first of the prompts that wait, if one can be sent."""
@@ -215,11 +207,11 @@ class Session(FolderWork):
             self.log.record(e.PromptUnqueued(following.id))
             self.begin(following)
 
-    def turn_for(self, content: list[Content], terms: TurnTerms | None) -> Turn:
+    def turn_for(
+        self, content: list[Content], terms: TurnTerms | None, turn_id: str | None = None
+    ) -> Turn:
         """A new turn that has not begun."""
-        return self._turn_for(_new_turn_id(), content, terms)
-
-    def _turn_for(self, turn_id: str, content: list[Content], terms: TurnTerms | None) -> Turn:
+        turn_id = turn_id or f"turn-{os.urandom(8).hex()}"
         return Turn(turn_id, content, terms, timeout=self._client.timeouts.progress, owner=self)
 
     def went_on_unanswered(self, request_id: str | None) -> None:
@@ -251,7 +243,8 @@ class Session(FolderWork):
         try:
             if self.before_turn is not None:
                 await self.before_turn()
-            await self.read_folders_before(turn)
+            if self.tracker is not None and not turn.cancel_requested:
+                await self.tracker.before(turn)
             if self.limit_watch is not None:
                 await self.limit_watch.admit(turn)
             await self.parking.goes_out(turn)
@@ -302,7 +295,8 @@ class Session(FolderWork):
         self.gate.consent.begin(None)
         self.log.record(event)
         turn.finish(event, error)
-        self.read_folders_after(turn)
+        if self.tracker is not None:
+            self.tracker.after(turn)
         self.begin_next()
 
     def begin_next(self) -> None:
@@ -436,6 +430,36 @@ class Session(FolderWork):
         stored = await self._client.dialect.set_session_title(self.id, title, meta)
         self.log.record(e.InfoChanged(title=stored))
 
+    # ── what happened in the folders ──────────────────────────────────────────────────────────
+
+    def track_changes(self) -> None:
+        """From now on, have git keep what is in the session's folders before and after each turn,
+        in Dragoman's data directory, until the session is closed. Raises Unsupported for an agent
+        whose files are not on this machine."""
+        self.tracker = self.tracker or folder_tracker.of_its_own(self)
+
+    def written(self, turn: Turn | None = None) -> tuple[Change, ...]:
+        """The files that Dragoman wrote for the agent, in the whole session or in one turn."""
+        return self.gate.changes(None if turn is None else turn.id)
+
+    async def changes(self, turn: Turn | str | None = None) -> FolderChanges:
+        """What happened in the session's folders, in all of it or in one turn, and who did it; a
+        restore is named by its id. Without `track_changes`, what Dragoman wrote for the agent.
+        Raises KeyError for a turn that is unknown, Unsupported where nothing is known."""
+        return await folder_tracker.changes_of(self, turn)
+
+    async def revert(
+        self, turn: Turn | str | None = None, **which: Unpack[RevertOptions]
+    ) -> Reverted:
+        """Undo what happened: all of it, or what one turn did, to some files, or hunks of them.
+        Waits for the end of a turn that runs. A restore is undone by its id.
+
+        What someone changed since stays: if it cannot be separated, RevertConflict is raised, and
+        nothing is undone, unless `choices` says for each file whether to `keep` it as it is or to
+        `restore` what it was; `force` restores all. Raises KeyError for a turn that is unknown.
+        """
+        return await folder_tracker.revert(self, turn, **which)
+
     # ── the end, and starting again ───────────────────────────────────────────────────────────
 
     async def close(self, *, meta: Meta = None) -> None:
@@ -472,9 +496,9 @@ class Session(FolderWork):
             self.fail(self._turn, error)
         elif self._failed_with is not error and (was_at_work or self.loss_is_told):
             self.log.record(e.Notice(str(error), "error", source="client"))
-        self._fail_queued(error)
+        self.fail_queued(error)
 
-    def _fail_queued(self, error: DragomanError) -> None:
+    def fail_queued(self, error: DragomanError) -> None:
         self.steering.give_up(str(error))
         while self._queue:
             self._fail_unsent(self._queue.popleft(), error)
@@ -497,7 +521,8 @@ class Session(FolderWork):
             self.fail(self._turn, error or SessionGone(self.id))
         try:
             await self.gate.close()
-            await self.folders_read()
+            if self.tracker is not None:
+                await self.tracker.aclose()
         finally:
             self.end(reason)
 
@@ -528,7 +553,8 @@ class Session(FolderWork):
             else:
                 self.fail(turn, error)
         await self.gate.close()
-        await self.folders_read()
+        if self.tracker is not None:
+            await self.tracker.aclose()
 
     @property
     def holds_back(self) -> bool:
@@ -546,27 +572,15 @@ class Session(FolderWork):
         for each in self._queue:
             self.log.record(e.PromptQueued(each.id, each.content, each.terms))
 
-    async def stop_by_closing(self, seconds: float) -> bool:
-        """Have the agent close the session, and the turn with it; here it stays, to be continued
-        by `reconnect`. Queued prompts fail. False, with nothing changed here, where the agent does
-        not offer that, or takes longer than `seconds`."""
-        client = self._client
-        if not client.capabilities.close or client.connection_error is not None:
-            return False
-        self._holding = True  # what is queued must not be sent to a session that is closed
-        stopped = False
+    @asynccontextmanager
+    async def holding_queue(self) -> AsyncGenerator[None]:
+        """No prompt is sent while this lasts; then the next is."""
+        self._holding = True
         try:
-            with suppress(DragomanError, TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await client.dialect.close_session(self.id)
-                stopped = await self.has_stopped(min(seconds, CLOSED_SECONDS))
+            yield
         finally:
             self._holding = False
-            if stopped:
-                self._fail_queued(ConnectionClosed("the session was closed in the agent"))
-            else:
-                self.begin_next()
-        return stopped
+            self.begin_next()
 
     async def has_stopped(self, seconds: float) -> bool:
         """Whether the agent is done with the last prompt it was sent, though the turn may have
@@ -594,7 +608,3 @@ class Session(FolderWork):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _new_turn_id() -> str:
-    return f"turn-{os.urandom(8).hex()}"

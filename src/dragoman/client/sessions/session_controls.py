@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from dragoman.client.dialects.dialect import Dialect, Meta
 from dragoman.client.sessions.config_options import checked_option, option_of, with_own, with_value
 from dragoman.client.sessions.session_log import SessionLog
 from dragoman.client.sessions.turn import Turn
-from dragoman.errors import NoProgress, RemoteError, Unsupported
+from dragoman.errors import (
+    ConnectionClosed,
+    DragomanError,
+    NoProgress,
+    RemoteError,
+    Unsupported,
+)
 from dragoman.host.gate import Gate
 from dragoman.session import events as e
 from dragoman.session.state import OVER_STATUSES, SessionState
@@ -133,3 +141,26 @@ async def watch_progress(session: Session, client: Client, turn: Turn, seconds: 
             session.fail(turn, NoProgress(session.id, seconds))
             return
         await turn.settled_within(seconds - waited)
+
+
+# ── the turn, by ending the session in the agent ──────────────────────────────────────────────
+
+CLOSED_SECONDS = 1.0
+"""How long the turn may continue after the agent says that it has closed the session."""
+
+
+async def stop_by_closing(session: Session, client: Client, seconds: float) -> bool:
+    """Have the agent close the session, and the turn with it; here it stays, to be continued by
+    `reconnect`. Queued prompts fail. False, with nothing changed here, where the agent does not
+    offer that, or takes longer than `seconds`."""
+    if not client.capabilities.close or client.connection_error is not None:
+        return False
+    stopped = False
+    async with session.holding_queue():  # none must be sent to a session that is closed
+        with suppress(DragomanError, TimeoutError):
+            async with asyncio.timeout(seconds):
+                await client.dialect.close_session(session.id)
+            stopped = await session.has_stopped(min(seconds, CLOSED_SECONDS))
+        if stopped:
+            session.fail_queued(ConnectionClosed("the session was closed in the agent"))
+    return stopped

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
-from dragoman.agents.extensions import Quirks, quirks_for
+from dragoman.agents.extensions import Quirks, fork_point, forks_at_messages, quirks_for
 from dragoman.agents.known import known_as
 from dragoman.agents.limit_settings import must_be_told
 from dragoman.client.capabilities import lacking_for
@@ -33,6 +33,7 @@ from dragoman.errors import (
     RemoteError,
     SessionBusy,
     SessionNotContinued,
+    Unsupported,
 )
 from dragoman.host.gate import Gate, Providers
 from dragoman.host.permissions.consent import Consent
@@ -176,9 +177,20 @@ class Openings(msgspec.Struct, eq=False):
                 await self.client.dialect.new_session(place, on_opened)
         return opened[0]
 
-    async def fork(self, session_id: str, place: Place) -> Session:
+    @property
+    def forks_at_messages(self) -> bool:
+        """Whether a fork may end with a message of the agent."""
+        info, capabilities = self.client.agent_info, self.client.capabilities
+        return capabilities.fork and forks_at_messages(info.name, info.version)
+
+    async def fork(self, session_id: str, place: Place, after: str | None = None) -> Session:
+        self.client.require("fork", "session/fork")
         _check_id(session_id)
         self._must_keep(place)
+        if after is not None:
+            if not self.forks_at_messages:
+                raise Unsupported("session/fork at an earlier message")
+            place.meta = {**(place.meta or {}), **fork_point(after)}
         opened: list[Session] = []
 
         def on_opened(answer: Opened) -> None:

@@ -89,6 +89,11 @@ class SteeredSession(Protocol):
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
 
+    @property
+    def busy(self) -> bool: ...
+
+    def begin(self, turn: Turn) -> None: ...
+
     def begin_next(self) -> None: ...
 
 
@@ -119,6 +124,18 @@ class Steering:
         return turn in self._queue and (turn.steer is None or turn.steer.stage in _HERE)
 
     # ── new ones ──────────────────────────────────────────────────────────────────────────────
+
+    async def send(self, turn: Turn, warnings: list[str]) -> Steer:
+        """To the turn that runs, or behind the prompts that wait; else it starts a turn."""
+        session = self._session
+        if session.busy or self._queue:
+            for warning in warnings:
+                session.log.record(e.Notice(warning, "warning", source="client"))
+            return await self.add(turn)
+        turn.warnings = warnings
+        session.log.record(e.Steered(turn.id, "started", "prompt", turn_id=turn.id))
+        session.begin(turn)
+        return Steer(turn.id, "started", "prompt", turn=turn)
 
     async def add(self, turn: Turn) -> Steer:
         """Queue it, send it if that is possible, and tell what is known."""

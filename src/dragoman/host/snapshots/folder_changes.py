@@ -79,7 +79,7 @@ class ChangedFile(FileComparison):
 
 
 class FolderProblem(msgspec.Struct, kw_only=True, rename="camel"):
-    """Why a folder is not watched."""
+    """Why a folder is not watched, or its snapshots are missing."""
 
     root: str
     reason: str

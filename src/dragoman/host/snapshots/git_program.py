@@ -27,6 +27,11 @@ SECONDS = 120.0
 _MOST_OUTPUT = 256 << 20
 _LOOK_SECONDS = 0.5
 _IDLE_LOOKS = 10
+_GONE = (
+    "not in this data directory: they are deleted after some time, and a copied store comes "
+    "without them"
+)
+_OBJECT_MISSING = ("bad object", "not a tree object", "failed to unpack tree object")
 _MISSING = "git is not installed: install it to see and undo what agents do by themselves"
 
 _SAFELY = {
@@ -51,6 +56,10 @@ class GitFailed(Exception):
 
 class GitStuck(GitFailed):
     """It took too long, or waited in vain: the next try would, too."""
+
+
+class _ObjectMissing(GitFailed):
+    """The repository does not have what it was asked about."""
 
 
 def git_program() -> str:
@@ -94,7 +103,10 @@ class Git:
         }
         # Not in the work tree, where git would look only at what is beneath.
         order = _Order(words, environment, seconds, ends_with, most)
-        return await _run(order, data)
+        try:
+            return await _run(order, data)
+        except _ObjectMissing as error:
+            raise GitFailed(f"the snapshots of {self.work_tree} are {_GONE}") from error
 
     # Short ways to what git keeps in files of its own: starting a program costs more than the rest.
 
@@ -198,7 +210,9 @@ async def _run(order: _Order, data: Iterable[bytes]) -> bytes:
             await asyncio.to_thread(_fill, given, data)
         code = await _wait_for(order, given, printed, complaints)
         if code not in order.ends_with:
-            raise GitFailed(_complaint(complaints, order))
+            said = _complaint(complaints, order)
+            is_missing = any(each in said for each in _OBJECT_MISSING)
+            raise _ObjectMissing(said) if is_missing else GitFailed(said)
         _check_size(printed, order.most)
         return await asyncio.to_thread(_content, printed)
 

@@ -19,7 +19,8 @@ from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.command_inbox import ask_owner
 from dragoman.hub.cluster.host_directory import host_of, name_of
 from dragoman.hub.cluster.owner import is_gone
-from dragoman.hub.opener import OnReset, new_record
+from dragoman.hub.opener import OnReset
+from dragoman.hub.session_records import fork_record
 from dragoman.store.records import HostRecord, Owner, SessionRecord, Standing
 
 if TYPE_CHECKING:
@@ -78,17 +79,7 @@ class Elsewhere:
         host = host_of(parent, at.hosts)
         if host is None:
             raise _gone(parent, at, "host_gone")
-        record = new_record(
-            host.home,
-            parent.agent,
-            parent.cwd,
-            name=name,
-            additional_directories=parent.additional_directories,
-            offer=parent.offer,
-            system_prompt=parent.system_prompt,
-            limits=parent.limits,
-        )
-        record.parent, record.imported = parent.id, parent.imported
+        record = fork_record(parent, host.home, name=name)
         await self.begin(record, host)
         return record.id
 

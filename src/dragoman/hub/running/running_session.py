@@ -14,6 +14,7 @@ from dragoman.client.client_options import tracing
 from dragoman.client.dialects.dialect import Dialect
 from dragoman.client.sessions.prompts import PromptInput
 from dragoman.client.sessions.session import Session
+from dragoman.client.sessions.session_controls import stop_by_closing
 from dragoman.client.sessions.turn import Turn
 from dragoman.errors import (
     AuthRequired,
@@ -398,7 +399,7 @@ class RunningSession:
         continued when it is used next. False where the agent cannot, or does not."""
         if self.agent.client.capabilities.close:
             self._opened_on = None  # it may be closed there although its turn continues
-        return await self.session.stop_by_closing(_CLOSE_SECONDS)
+        return await stop_by_closing(self.session, self.agent.client, _CLOSE_SECONDS)
 
     async def _cancel(self) -> c.Reply:
         busy = self.session.busy

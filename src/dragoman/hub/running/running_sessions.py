@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
+from dragoman.client.sessions.session_controls import stop_by_closing
 from dragoman.errors import ConnectionClosed, DragomanError, LeaseLost, StoreError
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.opener import NOT_RECORDED, Opener, Way
@@ -235,7 +236,7 @@ async def _has_stopped(live: RunningSession) -> bool:
     continues is asked to close it, if it can."""
     if await live.session.has_stopped(live.limits.cancel_seconds):
         return True
-    return await live.session.stop_by_closing(live.limits.cancel_seconds)
+    return await stop_by_closing(live.session, live.agent.client, live.limits.cancel_seconds)
 
 
 def _reason(error: DragomanError) -> str:

@@ -186,11 +186,12 @@ async def save_snapshot(db: Database, lease: Lease, saved: Snapshot) -> None:
     await db.run(_SAVE, ((await fenced(db, lease)).key, saved.seq, saved.body))
 
 
-async def begin_copy(db: Database, source: str, lease: Lease) -> int:
+async def begin_copy(db: Database, source: str, lease: Lease, upto: int | None) -> int:
     """How far to copy: what the source is given from now on is its own. Nobody waits for that, and
     nobody sees any of the copy before `finish` says that all of it is there."""
     target, origin = await _unbegun(db, lease), await key_of(db, source)
     [(last,)] = await db.rows("SELECT last_seq FROM sessions WHERE key = %s", (origin,))
+    last = last if upto is None else min(last, upto)
     await db.run(_COPY_SNAPSHOT, (target.key, origin, last))
     return last
 

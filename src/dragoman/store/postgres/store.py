@@ -194,9 +194,10 @@ class PostgresStore:
         job = partial(events.save_snapshot, lease=lease, saved=snapshot)
         await self._writer.write(job, tells=None)
 
-    async def copy_events(self, source: str, lease: r.Lease) -> int:
+    async def copy_events(self, source: str, lease: r.Lease, upto: int | None = None) -> int:
         """A long one bit by bit, so that nobody else has to wait for it."""
-        last = await self._writer.write(partial(events.begin_copy, source=source, lease=lease))
+        begin = partial(events.begin_copy, source=source, lease=lease, upto=upto)
+        last = await self._writer.write(begin)
         job = partial(events.copy_some, source=source, lease=lease, last=last)
         while await self._writer.write(job, is_long=True):
             pass

@@ -124,11 +124,12 @@ def save_snapshot(db: Database, lease: Lease, saved: Snapshot) -> None:
     db.run(_SAVE, (fenced(db, lease).key, saved.seq, saved.body))
 
 
-def begin_copy(db: Database, source: str, lease: Lease) -> int:
+def begin_copy(db: Database, source: str, lease: Lease, upto: int | None) -> int:
     """How far to copy: what the source is given from now on is its own. Nobody sees any of the copy
     before `finish` says that all of it is there."""
     target, origin = _unbegun(db, lease), key_of(db, source)
     last = db.rows("SELECT last_seq FROM sessions WHERE key = ?", (origin,))[0][0]
+    last = last if upto is None else min(last, upto)
     db.run(_COPY_SNAPSHOT, (target.key, origin, last))
     return last
 

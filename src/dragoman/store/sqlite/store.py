@@ -184,9 +184,10 @@ class SqliteStore:
     async def save_snapshot(self, lease: r.Lease, snapshot: r.Snapshot) -> None:
         await self._write(lambda db: events.save_snapshot(db, lease, snapshot))
 
-    async def copy_events(self, source: str, lease: r.Lease) -> int:
+    async def copy_events(self, source: str, lease: r.Lease, upto: int | None = None) -> int:
         """Bit by bit, so that nobody else has to wait for it."""
-        last = await self._write(partial(events.begin_copy, source=source, lease=lease))
+        begin = partial(events.begin_copy, source=source, lease=lease, upto=upto)
+        last = await self._write(begin)
         copy = {"source": source, "lease": lease, "last": last}
         await self._in_portions(partial(events.copy_some, **copy))
         said = await self._write(partial(events.last_said, **copy))

@@ -11,7 +11,7 @@ from dragoman.client.capabilities import AgentCapabilities
 from dragoman.client.sessions.limit_watch import BoundLimit
 from dragoman.host.snapshots.folder_changes import FolderProblem
 from dragoman.host.snapshots.line_history import FileComparison
-from dragoman.hub.session_folders import Rewound
+from dragoman.hub.rewound_sessions import Rewound
 from dragoman.hub.stored.usage_report import Grouping, UsageRow
 from dragoman.session.events import Continuity, Event
 from dragoman.session.facts import (
@@ -513,7 +513,7 @@ class FileChange(FileComparison, Shape):
 
 class FileChanges(Shape):
     """Not `complete` if files were left out for lack of space, not `tracked` without snapshots.
-    `live`: a turn is running. `problems` say which folders are not watched, and why; `leftOut`,
+    `live`: a turn is running. `problems` say of which folders nothing is known, and why; `leftOut`,
     which files are not kept."""
 
     changes: list[FileChange]

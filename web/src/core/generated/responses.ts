@@ -270,7 +270,8 @@ export interface RevertAnswer {
 
 export interface RewindAnswer {
   session: string
-  continuity: 'same' | 'reset'
+  continuity: 'same' | 'continued' | 'reset'
+  reason: string | null
   paths: string[]
   kept: string[]
   restoreId: string | null

@@ -5,6 +5,7 @@ import { useState, type FormEvent } from 'react'
 import { plural, within } from '../../core/text/format'
 import { runningTurn } from '../../core/session/state'
 import { reveal } from '../../core/text/safe_text'
+import type { RewindAnswer } from '../../core/generated/responses'
 import { ApiError, sessions, type Choices, type Undoing } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'
@@ -131,8 +132,8 @@ export function Rewind({ session, turnId }: { session: LiveSession; turnId: stri
         <label className="check"><input type="checkbox" checked={files} onChange={(e) => setFiles(e.target.checked)} data-first="" /> <strong>Files</strong></label>
         <p className="quiet">What {later > 1 ? `this turn and the ${later - 1 === 1 ? 'one' : plural(later - 1, 'turn')} after it` : 'this turn'} did in the folder is undone. What you changed yourself stays; if both changed the same lines, you choose. The rewind can be undone.</p>
         <label className="check"><input type="checkbox" checked={conversation} onChange={(e) => setConversation(e.target.checked)} /> <strong>Conversation</strong></label>
-        <p className="quiet">A new session begins, with this message in its prompt field. The agent remembers nothing in it. This session stays as it is.</p>
-        {conversation && <label className="check"><input type="checkbox" checked={summary} onChange={(e) => setSummary(e.target.checked)} /> Tell the agent in brief what was said before this message</label>}
+        <p className="quiet">A new session begins, with this message in its prompt field. If the agent can fork its conversation here, it remembers what was said before; otherwise it remembers nothing. This session stays as it is.</p>
+        {conversation && <label className="check"><input type="checkbox" checked={summary} onChange={(e) => setSummary(e.target.checked)} /> If it remembers nothing, tell it in brief what was said before</label>}
         {busy && <p className="notice warning"><Icon name="alert" /> A turn is running. Stop it, or wait for its end.</p>}
         <div className="options"><button type="submit" className="primary" disabled={at || busy || !(files || conversation)}>{at && <Spinner />} Rewind</button></div>
       </form>
@@ -158,13 +159,19 @@ async function rewound(session: LiveSession, what: Parameters<typeof sessions.re
       await store.refresh()
       go(paths.session(told.session))
     }
-    shell.say(told.session === session.id ? restored : `This session continues the one that was rewound. ${restored}`)
+    shell.say([remembered(told), restored].filter(Boolean).join(' '))
   } catch (error) {
     failed()
     const reasons = reasonsOf(error)
     if (reasons === null) shell.fail(error)
     else shell.open({ name: 'conflicts', reasons, cwd: session.state.cwd, again: (choices) => void rewound(session, { ...what, choices: { ...what.choices, ...choices } }, () => undefined) })
   }
+}
+
+/** What the agent still knows in the session that continues. */
+function remembered({ continuity, reason }: RewindAnswer): string {
+  if (continuity === 'continued') return 'The agent forked its conversation and remembers what was said before.'
+  return continuity === 'reset' ? `The agent remembers nothing: ${reason ?? 'a new conversation has begun'}.` : ''
 }
 
 /** What a restore was about, in few words. */

@@ -209,7 +209,7 @@ async def _changes(talk: Conversation, text: str) -> None:
         talk.say("nothing was written")
     _show_changes(talk, found.files)
     for each in found.problems:
-        talk.say(f"not watched: {each.reason}")
+        talk.say(f"incomplete: {each.reason}")
     if told:
         talk.say("imported: as reported by the imported file; it cannot be reverted")
         _show_changes(talk, told)

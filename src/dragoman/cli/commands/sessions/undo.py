@@ -19,6 +19,7 @@ from dragoman.host.snapshots.folder_changes import ChangedFile, FolderChanges
 from dragoman.host.snapshots.undo_plan import Choice
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
+from dragoman.hub.rewound_sessions import Rewound
 from dragoman.safe_text import reveal
 from dragoman.session.facts import Author
 from dragoman.store.base import events_of_types
@@ -92,7 +93,7 @@ def _print(found: FolderChanges, root: str) -> None:
 def missing_from(found: FolderChanges) -> list[str]:
     """What the changes do not tell of, a line each."""
     left_out = [f"left out: {reveal(each.path)} ({each.reason})" for each in found.left_out]
-    return left_out + [f"not watched: {reveal(each.reason)}" for each in found.problems]
+    return left_out + [f"incomplete: {reveal(each.reason)}" for each in found.problems]
 
 
 def remarks_on(by: Iterable[Author], *, is_tracked: bool) -> list[str]:
@@ -190,8 +191,19 @@ async def _rewind(options: argparse.Namespace) -> None:
             raise _explained(error) from error
     for path in done.paths:
         print(reveal(path), file=sys.stderr)
+    if told := _remembered(done):
+        print(told, file=sys.stderr)
     print(done.session)
     _say_undo(record.id, done.restore_id)
+
+
+def _remembered(done: Rewound) -> str:
+    """What the agent still knows in the session to continue with."""
+    if done.continuity == "continued":
+        return "the agent forked its conversation: it remembers what was said before"
+    if done.continuity == "reset":
+        return f"a new conversation: the agent remembers nothing ({reveal(done.reason or '')})"
+    return ""
 
 
 _ACTS = {"changes": _changes, "revert": _revert, "rewind": _rewind}
