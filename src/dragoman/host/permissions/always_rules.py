@@ -18,7 +18,7 @@ import msgspec
 
 from dragoman.host.commands.danger import danger_of
 from dragoman.host.commands.plain_command import is_shell, plain_words
-from dragoman.host.commands.programs import is_found_by_path, program_of
+from dragoman.host.commands.same_program import is_found_by_path, program_of
 from dragoman.host.rules.access import Access
 from dragoman.host.rules.globs import escape, is_within
 from dragoman.host.rules.line_steps import Steps, by_letters

@@ -14,13 +14,14 @@ from dragoman.store.sqlite.database import Database
 
 RANKED = 300
 """Of the texts that have the words, the newest: so many are compared with each other."""
+_SNIPPET_WORDS = 16
 
 # In the order of its own ids the index is read no further than that. `rank` would read all of it,
 # to know how rare each word is.
-_FIND = """
+_FIND = f"""
 SELECT s.id, t.seq, t.kind, found.shown, found.passage, length(t.text)
 FROM (
-    SELECT rowid AS id, snippet(said_words, 0, char(1), char(2), '…', 16) AS shown,
+    SELECT rowid AS id, snippet(said_words, 0, char(1), char(2), '…', {_SNIPPET_WORDS}) AS shown,
         snippet(said_words, 0, char(1), '', '', 64) AS passage
     FROM said_words WHERE said_words MATCH ? AND EXISTS (
         SELECT 1 FROM said t JOIN sessions s ON s.key = t.session
