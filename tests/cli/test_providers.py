@@ -29,14 +29,15 @@ def saved(dragoman: Dragoman) -> Any:
 def test_they_are_listed(named: Dragoman) -> None:
     done = named("agents", "providers", "it")
     assert (done.code, done.err) == (0, "")
-    assert done.lines == ["  main  openai at https://api.example  (supports openai, anthropic)"]
-    [main] = json.loads(named("agents", "providers", "it", "--json").out)
+    main = "  main  openai at https://api.example  (supports openai, anthropic)"
+    assert done.lines == [main, "  more  off"]
+    [main, _] = json.loads(named("agents", "providers", "it", "--json").out)
     assert (main["providerId"], main["current"]["apiType"]) == ("main", "openai")
 
 
 def test_one_that_is_set_is_sent_each_time_the_agent_starts(named: Dragoman) -> None:
     done = named("agents", "providers", "it", "set", "main", *GATEWAY, "--header", "x-team=a=b")
-    assert done.lines == ["  main  anthropic at https://llm.example  (supports openai, anthropic)"]
+    assert done.lines[0] == "  main  anthropic at https://llm.example  (supports openai, anthropic)"
     where = {"apiType": "anthropic", "baseUrl": "https://llm.example"}
     told = json.loads(named("-a", "it", "-o", "simple", "hello").out)
     assert told[:2] == [where, {"x-team": "a=b"}]
@@ -62,7 +63,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("set",), "set needs the id of a provider: set ID"),
     (("set", "main"), "set needs --api-type and --base-url"),
     (("disable", "main", "--base-url", "x"), "--api-type, --base-url and headers belong to set"),
-    (("set", "other", *GATEWAY), "it has no model provider other; it has: main"),
+    (("set", "other", *GATEWAY), "it has no model provider other; it has: main, more"),
     (
         ("set", "main", "--api-type", "x", "--base-url", "y"),
         "--api-type x: it supports openai, anthropic",

@@ -136,6 +136,23 @@ def test_an_imported_session_runs_in_no_folder_that_nobody_named(
     assert "(imported)" in user("sessions", "list").out
 
 
+def test_nothing_that_an_imported_file_says_of_programs_drives_the_terminal(
+    user: Dragoman,
+) -> None:
+    header, *events = user("sessions", "export", made(user)).out.splitlines()
+    wild = "\x1b]0;title\x07\n"
+    program = {"id": wild, "argv": [wild], "cwd": wild, "parents": [wild], "signal": wild}
+    last = json.loads(events[-1])
+    ran = {"type": "programs_ran", "seq": last["seq"] + 1, "at": last["at"], "programs": [program]}
+    assert user("sessions", "delete", "--local", json.loads(header)["session"]["id"]).code == 0
+    lines = "\n".join([header, *events, json.dumps(ran)])
+    session = user("sessions", "import", "-", stdin=lines).out.strip()
+    shown = user("sessions", "show", session, "--programs").out
+    assert shown.count("\u241b]0;title\u2407\u240a") == 4
+    assert shown.splitlines() == [shown.rstrip("\n")]
+    assert "\x1b" not in shown
+
+
 def test_an_imported_session_works_in_the_folder_it_was_given(user: Dragoman, extra: Path) -> None:
     session = imported(user, "/")
     done = user("--resume", session, "--cwd", str(extra), "-o", "jsonl", "two")

@@ -189,6 +189,15 @@ async def test_what_a_subagent_says_before_it_is_announced_waits(tmp_path: Path)
         assert children["inner"].parent == "outer"
 
 
+async def test_a_tree_that_was_all_told_before_its_root_may_be_of_any_depth(tmp_path: Path) -> None:
+    raw = RawAgent()
+    async with opened(raw, tmp_path) as (_, session):
+        raw.send(*(announced(f"n{at + 1}", f"n{at}") for at in range(2000, 0, -1)))
+        raw.send(announced("n1"), said("the last", "n2001"), said("the root", "s1"))
+        await until(lambda: words(session.state) == "the root")
+        assert words(session.state.subagents["n2001"].thread) == "the last"
+
+
 async def test_a_flood_for_unknown_sessions_costs_bounded_memory_and_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -212,6 +221,7 @@ def test_the_oldest_of_what_waits_goes_first() -> None:
     assert [bool(early.take(f"s{number}")) for number in (995, 996, 997, 998, 999)] == [
         False, False, True, True, True,
     ]  # fmt: skip
+    assert early.take("s998") == []
     for _ in range(10):
         early.hold("opens", [e.AgentMessage(Text("x"))], 500, opening=True)
     assert len(early.take("opens")) == 10

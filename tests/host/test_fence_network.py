@@ -15,6 +15,7 @@ from ipaddress import ip_address
 
 import pytest
 from support.clients import until
+from support.cost import is_done_within
 from support.descriptor_shortage import room_to_spare
 
 from dragoman.host.fence.network.host_patterns import (
@@ -325,6 +326,19 @@ def test_a_request_that_could_mean_two_things_is_refused(head: bytes) -> None:
         read_request(head)
 
 
+@pytest.mark.parametrize("end", [b"", b"\0", b"\n", b"x\r"])
+def test_no_head_takes_long(end: bytes) -> None:
+    blanks = b" \t" * 15_000
+    head = b"GET http://example.com/ HTTP/1.1\r\nA:%bx%b%b\r\n\r\n" % (blanks, blanks, end)
+
+    def read() -> None:
+        with suppress(ValueError):
+            read_request(head)
+
+    # Read by one expression, this took time that grows with the cube of the blanks.
+    assert is_done_within(0.1, read)
+
+
 # ── the proxy ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -418,6 +432,16 @@ async def test_bodies_are_passed_on_and_nothing_after_them() -> None:
         server.until = b"abc"
         await asked(proxy, head, b"abcGET / HTTP/1.1\r\n\r\n")
         assert server.got.endswith(b"\r\n\r\nabc")
+
+
+@pytest.mark.parametrize("size", [b"0x10", b"-2", b"+3", b"1_0", b" 3", b"", b"3 x"])
+async def test_a_chunk_whose_size_can_be_read_in_two_ways_goes_nowhere(size: bytes) -> None:
+    async with world("127.0.0.1:{port}") as (proxy, port, server):
+        head = b"POST http://127.0.0.1:%d/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" % port
+        server.until = b"never"
+        await asked(proxy, head, size + b"\r\nGET / HTTP/1.1\r\n\r\n\r\n")
+        assert server.got.endswith(b"\r\n\r\n")
+        assert b"GET" not in server.got
 
 
 @pytest.mark.parametrize(

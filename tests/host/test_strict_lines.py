@@ -246,6 +246,7 @@ def test_a_line_that_writes_no_protected_file_is_allowed(line: str) -> None:
         *("<<E\n" * 4000, "bash -c 'x' " * 2000, "'" * 16001, "${" * 8000, "xargs " * 5000),
         *("env 'a b' " * 3000, "cd a;" * 4000, ">a " * 8000, "\\" * 16000, "a=1 " * 8000),
         *("eval '" + "eval " * 3000 + "'", "x" * 130000, "git $x; " * 3000, "$'" * 8000),
+        *("a<<<b " * 5000, "a " * 8000 + "<<X " * 4000),
     ],
 )
 def test_no_line_takes_long(line: str) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -77,24 +77,25 @@ class EarlyUpdates:
 
     def __init__(self, limits: EarlyLimits) -> None:
         self._limits = limits
-        self._held: deque[tuple[str, list[Event], int]] = deque()
+        self._held: OrderedDict[int, tuple[str, list[Event], int]] = OrderedDict()
+        self._numbers: dict[str, deque[int]] = {}
+        """Which of them are of a session: an agent may announce very many."""
+        self._count = 0
         self._bytes = 0
         self._has_told = False
 
     def hold(self, session_id: str, events: list[Event], size: int, *, opening: bool) -> None:
-        self._held.append((session_id, events, size))
+        self._count += 1
+        self._held[self._count] = session_id, events, size
+        self._numbers.setdefault(session_id, deque()).append(self._count)
         self._bytes += _weight(session_id, events, size)
         self._trim(self._limits.opening if opening else self._limits.otherwise)
 
     def take(self, session_id: str) -> list[Batch]:
         """What came for this session, in order."""
-        if not self._held:
-            return []
-        mine = [(events, size) for held, events, size in self._held if held == session_id]
-        if mine:
-            self._held = deque(each for each in self._held if each[0] != session_id)
-            self._bytes = sum(_weight(*each) for each in self._held)
-        return mine
+        mine = [self._held.pop(number) for number in self._numbers.pop(session_id, ())]
+        self._bytes -= sum(_weight(*each) for each in mine)
+        return [(events, size) for _, events, size in mine]
 
     def opened(self) -> None:
         """No session is being opened any longer: what is left can only be of subagents."""
@@ -112,7 +113,12 @@ class EarlyUpdates:
                 )
 
     def _drop_oldest(self) -> None:
-        self._bytes -= _weight(*self._held.popleft())
+        _, oldest = self._held.popitem(last=False)
+        numbers = self._numbers[oldest[0]]
+        numbers.popleft()
+        if not numbers:
+            del self._numbers[oldest[0]]
+        self._bytes -= _weight(*oldest)
 
 
 def _weight(session_id: str, events: list[Event], size: int) -> int:
@@ -192,18 +198,28 @@ class Router:
         if speaker is None and not concerns_tree(session.state, events):
             session.log.record_told(events, size)
             return
-        for event in events:  # where one goes may depend on those before it
-            for told in placed(session.state, speaker, event):
-                self._record(session, told, size)
-                size = 0  # it came in once
+        self._record_all(session, _each_placed(session.state, speaker, events, size))
 
-    def _record(self, session: Session, event: Event, size: int) -> None:
-        if not isinstance(event, SubagentUpdated):
-            session.log.record_told([event], size)
-        elif event.session_id not in self._sessions and self._subagents.announced(session, event):
-            session.log.record_told([event], size)
-            for events, early_size in self._early.take(event.session_id):
-                self._deliver(session, event.session_id, events, early_size)
+    def _record_all(self, session: Session, told: Iterator[tuple[Event, int]]) -> None:
+        """What a subagent told before it was announced comes right after that. The agent chooses
+        how deep its tree is, so this does not call itself."""
+        under_way = [told]
+        while under_way:
+            if (following := next(under_way[-1], None)) is None:
+                under_way.pop()
+                continue
+            event, size = following
+            if not isinstance(event, SubagentUpdated):
+                session.log.record_told([event], size)
+            elif event.session_id not in self._sessions and self._subagents.announced(
+                session, event
+            ):
+                session.log.record_told([event], size)
+                early = self._early.take(event.session_id)
+                under_way += (
+                    _each_placed(session.state, event.session_id, *batch)
+                    for batch in reversed(early)
+                )
 
     def known(self, session_id: str) -> SessionState | None:
         if (session := self._sessions.get(session_id)) is not None:
@@ -288,7 +304,7 @@ class Router:
         asker = speaker
         for event in placed(session.state, speaker, told):
             if isinstance(event, SubagentUpdated):
-                self._record(session, event, 0)
+                self._record_all(session, iter([(event, 0)]))
             elif isinstance(event, SubagentEvent):
                 asker = event.session_id
         return asker
@@ -336,6 +352,16 @@ class Router:
             if isinstance(server, InProcessServer) and server.id == server_id:
                 return server
         raise ResourceNotFound(f"there is no MCP server {server_id}", {"serverId": server_id})
+
+
+def _each_placed(
+    state: SessionState, speaker: str | None, events: list[Event], size: int
+) -> Iterator[tuple[Event, int]]:
+    """What to record for them; their bytes came in once."""
+    for event in events:  # where one goes may depend on those before it
+        for told in placed(state, speaker, event):
+            yield told, size
+            size = 0
 
 
 def _check_size(*asked: object) -> None:

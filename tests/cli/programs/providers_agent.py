@@ -26,7 +26,13 @@ def send(**message: Any) -> None:
 
 def listed() -> list[dict[str, Any]]:
     more = {"supported": ["openai", "anthropic"], "required": False}
-    return [{"providerId": "main", "current": current["main"], **more}]
+    spare: dict[str, Any] = {
+        "providerId": "more",
+        "current": None,
+        "supported": [],
+        "required": False,
+    }
+    return [{"providerId": "main", "current": current["main"], **more}, spare]
 
 
 def answered(method: str, params: dict[str, Any]) -> dict[str, Any]:

@@ -281,10 +281,20 @@ class _Command:
         self._found = found
         self._word: list[str] | None = None
         self._pending = ""
+        self._looked_at = 0
+        self._has_shell = False
 
     @property
     def in_word(self) -> bool:
         return self._word is not None
+
+    @property
+    def names_a_shell(self) -> bool:
+        """So far. Each word is looked at once: each of many here-documents asks."""
+        while self._looked_at < len(self.words):
+            self._has_shell |= program_name(self.words[self._looked_at]) in SHELLS
+            self._looked_at += 1
+        return self._has_shell
 
     def add(self, text: str) -> None:
         if self._word is None:
@@ -305,8 +315,7 @@ class _Command:
         if not self._pending:
             self.words.append(text)
         elif self._pending == "<<<":
-            to_a_shell = any(program_name(word) in SHELLS for word in self.words)
-            (self._found.scan if to_a_shell else self._found.mention)(text)
+            (self._found.scan if self.names_a_shell else self._found.mention)(text)
         elif text != "/dev/null":
             self._found.file(text, writes=self._pending == ">")
         self._pending = ""
@@ -415,7 +424,7 @@ class _Scan:
                 if (line.lstrip("\t") if here.indented else line) == here.delimiter:
                     break
             body = self._text[start:at]
-            if any(program_name(word) in SHELLS for word in here.command.words):
+            if here.command.names_a_shell:
                 self._found.scan(body)
             self._found.mention(body)
             if here.expanded:

@@ -229,6 +229,8 @@ def _body_limit(route: Route, request: _Request) -> int:
         limit = _EMPTY_LIMIT if route.method == "POST" else 0
     length = request.header(b"content-length")
     is_chunked = request.header(b"transfer-encoding") is not None
+    if length is not None and is_chunked:
+        raise RequestFailed(400, "ambiguous", "the length of the body is given in two ways")
     if (length is not None and int(length) > limit) or (is_chunked and route.body is None):
         raise _too_large(limit)
     kind = request.header(b"content-type")

@@ -68,7 +68,7 @@ async def _run(options: argparse.Namespace) -> None:
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(providers), indent=2).decode())
     else:
-        print(reveal(_table(name, providers)))
+        print(_table(name, providers))
 
 
 async def _change(client: Client, options: argparse.Namespace) -> None:
@@ -122,9 +122,9 @@ def _from_file(path: str) -> dict[str, str]:
 
 def _table(agent: str, providers: list[dict[str, Any]]) -> str:
     if not providers:
-        return f"{agent} has no model providers"
+        return reveal(f"{agent} has no model providers")
     width = max(len(each["providerId"]) for each in providers)
-    return "\n".join(_row(each, width) for each in providers)
+    return "\n".join(reveal(_row(each, width)) for each in providers)
 
 
 def _row(provider: dict[str, Any], width: int) -> str:

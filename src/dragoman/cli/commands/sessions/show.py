@@ -101,7 +101,7 @@ def _ending(program: ProgramRun) -> str:
     if program.refused is not None:
         return f"refused: {reveal(program.refused)}"
     if program.signal is not None:
-        return program.signal
+        return reveal(program.signal)
     return "started" if program.exit_code is None else f"exit {program.exit_code}"
 
 

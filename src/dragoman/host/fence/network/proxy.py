@@ -228,8 +228,9 @@ class _Flow:
             return
         while size := await self._size(source, sink):
             await self._some(size + 2, source, sink)
-        while await self._line(source, sink) != b"\r\n":
-            continue  # a trailer
+        while (trailer := await self._line(source)) != b"\r\n":
+            await self._put(trailer, sink)
+        await self._put(trailer, sink)
 
     async def _some(
         self, count: int, source: asyncio.StreamReader, sink: asyncio.StreamWriter
@@ -239,14 +240,18 @@ class _Flow:
             await self._put(data, sink)
 
     async def _size(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> int:
-        line = await self._line(source, sink)
-        return int(line.partition(b";")[0], 16)
+        """Of the next chunk. Python would also read `0x10` and `-1`, a server something else."""
+        line = await self._line(source)
+        found = _CHUNK_SIZE.fullmatch(line)
+        if found is None:
+            raise ValueError("the size of a chunk cannot be read")
+        await self._put(line, sink)
+        return int(found[1], 16)
 
-    async def _line(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> bytes:
+    async def _line(self, source: asyncio.StreamReader) -> bytes:
         line = await source.readuntil(b"\r\n")
         if len(line) > _LONGEST_LINE:
             raise ValueError("a line of the body is too long")
-        await self._put(line, sink)
         return line
 
     async def _put(self, data: bytes, sink: asyncio.StreamWriter) -> None:
@@ -346,7 +351,9 @@ def _close(writer: asyncio.StreamWriter) -> None:
 
 
 _LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e]+) (HTTP/1\.[01])")
-_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*")
+_FIELD_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_UNFIT_VALUE = re.compile(rb"[\r\n\0]")
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 _ADDRESS = re.compile(rb"http://([^/?#]*)([^#]*)", re.IGNORECASE)
 _HOST = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|[^:@\[\]]+)(?::([0-9]{1,5}))?")
 _HOP_BY_HOP = frozenset(
@@ -399,10 +406,10 @@ def _host_of(authority: bytes) -> tuple[str, int | None]:
 
 
 def _field(line: bytes) -> tuple[bytes, bytes]:
-    found = _FIELD.fullmatch(line)
-    if found is None:
+    name, colon, value = line.partition(b":")
+    if not colon or _FIELD_NAME.fullmatch(name) is None or _UNFIT_VALUE.search(value):
         raise ValueError("a header cannot be read")
-    return found[1], found[2]
+    return name, value.strip(b" \t")
 
 
 def _body(fields: list[tuple[bytes, bytes]]) -> tuple[int, bool]:
