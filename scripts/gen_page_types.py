@@ -27,10 +27,12 @@ from dragoman import safe_text
 from dragoman.agents.doctor.examined_agent import Finding, Grade
 from dragoman.agents.listing import ListedAgent
 from dragoman.cli.render import event_text, terminal_view
+from dragoman.client.sessions.limit_watch import BoundLimit
 from dragoman.host.rules.rule import RuleFields
 from dragoman.host.snapshots.folder_changes import FolderProblem
 from dragoman.host.snapshots.line_history import Hunk
 from dragoman.session import content, events, facts, permission_options, state, state_limits
+from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.store.records import Status
 from dragoman.web.shapes import policy_shapes, server_shapes, session_shapes
 
@@ -79,6 +81,7 @@ ANSWERS: tuple[Struct, ...] = (
     ),
     *(session_shapes.FileChanges, session_shapes.RevertAnswer, session_shapes.RewindAnswer),
     *(session_shapes.FrameShape, session_shapes.Upload),
+    *(SpendingLimit, BoundLimit, session_shapes.LimitList),
     *(session_shapes.HitShape, session_shapes.CostAmount),
 )
 ANSWER_WORDS = {"Status": Status, "Grade": Grade}

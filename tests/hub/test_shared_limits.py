@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from support.clients import until
+from support.hosting import Place
 from support.hubs import TestLauncher, seen_until, stored
+from support.postgres import empty_database
 
 from dragoman import SpendingLimit
 from dragoman.hub.cluster import commands as c
@@ -54,8 +56,12 @@ async def outcome(hub: Hub, session_id: str) -> tuple[str, float] | None:
     return (reached[0].outcome, reached[0].value) if reached else None
 
 
-async def test_a_limit_of_a_day_counts_the_turns_of_all_sessions(tmp_path: Path) -> None:
-    async with stored(tmp_path) as store:
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+async def test_a_limit_of_a_day_counts_the_turns_of_all_sessions(
+    tmp_path: Path, database: str
+) -> None:
+    place = Place(tmp_path, empty_database() if database == "postgresql" else None)
+    async with place.store() as store:
         for each in range(3):
             async with hub_on(store, calls(2, "day")) as hub:
                 live = await begun(hub, tmp_path / str(each))

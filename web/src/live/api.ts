@@ -3,14 +3,15 @@
 
 import type {
   Accepted, AddedRule, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape,
-  ListedAgent, ProjectRuleList, Question, RevertAnswer, RewindAnswer, RuleList, SignIns, SteerAnswer, Summary, Upload, Verdict,
+  LimitList, ListedAgent, ProjectRuleList, Question, RevertAnswer, RewindAnswer, RuleList, SignIns, SteerAnswer, Summary, Upload, Verdict,
 } from '../core/generated/responses'
 import type { Json } from '../core/generated/content'
 import type { Event } from '../core/generated/events'
+import type { LimitScope } from '../core/generated/facts'
 import { token } from './token'
 
 export type {
-  Accepted, AgentSessionShape, CostAmount as Amount, DoctorReport, FileChange, FileChanges, FrameShape as RawFrame,
+  Accepted, AgentSessionShape, CostAmount as Amount, DoctorReport, FileChange, FileChanges, FrameShape as RawFrame, BoundLimit,
   HitShape as SearchHit, ListedAgent as AgentInfo, ProjectRule, ProjectRuleList, Question as AgentQuestion, RuleShape as Policy, SignIn as SignInMethod,
   SignIns, Status, Summary, Upload, Verdict,
 } from '../core/generated/responses'
@@ -64,7 +65,10 @@ export interface Offered { files: boolean; terminals: boolean }
 /** Sent to the agent whenever it opens the session; without a mode, added to its own instructions. */
 export interface SystemPrompt { text: string; mode?: 'append' | 'override' }
 
-export interface NewSession { agent: string; host?: string; cwd?: string; mode?: string; config?: Record<string, string | boolean>; offer?: Offered; systemPrompt?: SystemPrompt }
+export interface NewSession { agent: string; host?: string; cwd?: string; mode?: string; config?: Record<string, string | boolean>; offer?: Offered; systemPrompt?: SystemPrompt; limits?: LimitWish[] }
+
+/** One thing that may be used up, as in the settings. */
+export interface LimitWish { cost?: number; tokens?: number; time?: string; toolCalls?: number; turns?: number; per?: LimitScope; then?: 'stop' | 'ask' | 'warn' }
 
 export const sessions = {
   list: (before?: string) =>
@@ -79,6 +83,7 @@ export const sessions = {
     call<EntryPage>('GET', `${at(id)}/subagents/${encodeURIComponent(subagent)}/entries${query({ entries, before })}`),
   events: (id: string, after: number, limit?: number, types?: string) =>
     call<{ events: Event[]; last: number }>('GET', `${at(id)}/events${query({ after, limit, types })}`),
+  limits: (id: string) => call<LimitList>('GET', `${at(id)}/limits`),
   create: (session: NewSession) => call<Summary>('POST', '/api/sessions', session),
   change: (id: string, change: { title?: string; archived?: boolean; cwd?: string }) => call<Summary>('PATCH', at(id), change),
   remove: (id: string) => call<unknown>('DELETE', at(id)),

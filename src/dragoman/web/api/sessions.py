@@ -179,7 +179,8 @@ def _limits_of(server: Server, body: NewSession) -> SessionLimits:
     except BadLimit as error:
         place = error.place.replace("tool_calls", "toolCalls")
         raise RequestFailed(400, "invalid", f"{place}: expected {error.expected}") from None
-    return SessionLimits(limits=limits, on_limit=body.on_limit)
+    named = (msgspec.structs.replace(each, source="the session's limit") for each in limits)
+    return SessionLimits(limits=tuple(named), on_limit=body.on_limit)
 
 
 async def limits(server: Server, session_id: str) -> LimitList:

@@ -163,7 +163,7 @@ class OfferShape(Shape, forbid_unknown_fields=True):
     terminals: bool = True
 
 
-class LimitShape(Shape):
+class LimitShape(Shape, forbid_unknown_fields=True):
     """As in the settings: at most so much `cost`, `tokens`, `time` (such as `10m`), `toolCalls` or
     `turns`, of the session, or `per` turn, or of all sessions of the day, the agent or the
     project."""

@@ -1,7 +1,9 @@
 // Generated from src/dragoman/web/shapes by `make gen`: do not edit.
 
 import type { Json } from './content'
-import type { Author, FileStatus, LeftOut, SteerOutcome, SteerWay } from './facts'
+import type {
+  Author, FileStatus, LeftOut, LimitScope, Measure, SteerOutcome, SteerWay,
+} from './facts'
 import type { Ending } from './state'
 
 export interface OwnerShape {
@@ -292,6 +294,27 @@ export interface Upload {
   name: string
   mimeType: string
   size: number
+}
+
+export interface SpendingLimit {
+  measure: Measure
+  most: number
+  per: LimitScope
+  then: 'stop' | 'ask' | 'warn'
+  currency: string
+  agent: string
+  project: string
+  source: string
+  instead: SpendingLimit[]
+}
+
+export interface BoundLimit {
+  limit: SpendingLimit
+  used: number | null
+}
+
+export interface LimitList {
+  limits: BoundLimit[]
 }
 
 export interface HitShape {

@@ -9,6 +9,7 @@ import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'
 import { useRefetch } from '../common/refetch'
 import { Icon } from '../common/icons'
+import { LimitTable } from './limit_table'
 import { ContextMeter } from './context_meter'
 import { Plain } from '../common/plain_text'
 import { ProgramList } from './program_list'
@@ -47,6 +48,7 @@ export function InfoView({ session }: { session: LiveSession }) {
         <Fact name="Tokens" value={usage ? `${count(usage.input)} in, ${count(usage.output)} out, as counted by the agent` : 'unknown'} />
         {!state.usage && <Fact name="Context" value="unknown" />}
       </dl>
+      <LimitTable session={session} />
       <Capabilities session={session} agent={detail?.runningAgent} />
       <DecisionList session={session} />
       <ProgramList session={session} />

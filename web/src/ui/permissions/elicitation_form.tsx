@@ -22,7 +22,7 @@ export function ElicitationForm({ session, pending, place }: Props) {
 }
 
 interface QuestionProps {
-  pending: Pick<PendingElicitation, 'id' | 'message' | 'mode' | 'schema' | 'url'> & Partial<Pick<PendingElicitation, 'askedBy'>>
+  pending: Pick<PendingElicitation, 'id' | 'message' | 'mode' | 'schema' | 'url'> & Partial<Pick<PendingElicitation, 'askedBy' | 'limit'>>
   /** What was typed into each question, kept while the page is open. */
   filled: Map<string, Values>
   past: boolean
@@ -35,6 +35,7 @@ export function QuestionForm({ pending, filled, past, ready, send }: QuestionPro
   const [values, setValues] = useState<Values>(filled.get(pending.id) ?? new Map())
   const [sent, setSent] = useState(false)
   const closed = sent || past
+  const ours = pending.limit != null
   const [problems, setProblems] = useState<ReadonlyMap<string, string>>(new Map())
   const form = useRef<HTMLFormElement>(null)
   const fill = (name: string, value: Field['initial']) => {
@@ -67,8 +68,8 @@ export function QuestionForm({ pending, filled, past, ready, send }: QuestionPro
     else void reply('accept', answerOf(fields, values))
   }
   return (
-    <section className="card elicitation" tabIndex={0} aria-label="Question from the agent" data-request={pending.id} data-ready={ready ? '' : undefined}>
-      <header><Icon name="info" /> <strong>The agent asks</strong> <AskedBy name={pending.askedBy ?? null} /></header>
+    <section className="card elicitation" tabIndex={0} aria-label={ours ? 'Question about a limit' : 'Question from the agent'} data-request={pending.id} data-ready={ready ? '' : undefined}>
+      <header><Icon name="info" /> <strong>{ours ? 'A limit is reached' : 'The agent asks'}</strong> <AskedBy name={pending.askedBy ?? null} /></header>
       <p className="title"><Plain text={pending.message} lines /></p>
       <form ref={form} noValidate onSubmit={submit}>
         {pending.url !== null && <Address url={pending.url} />}
@@ -76,9 +77,9 @@ export function QuestionForm({ pending, filled, past, ready, send }: QuestionPro
           <FormField key={field.name} field={field} value={values.get(field.name) ?? field.initial} problem={problems.get(field.name) ?? null} onChange={(value) => fill(field.name, value)} />
         ))}
         <div className="options">
-          <button type="submit" className="allow" disabled={closed}>{pending.mode === 'url' ? 'Done' : 'Send'}</button>
-          <button type="button" className="reject" disabled={closed} onClick={() => void reply('decline')}>Decline</button>
-          <button type="button" disabled={closed} onClick={() => void reply('cancel')}>Cancel</button>
+          <button type="submit" className="allow" disabled={closed}>{ours ? 'Allow more' : pending.mode === 'url' ? 'Done' : 'Send'}</button>
+          <button type="button" className="reject" disabled={closed} onClick={() => void reply('decline')}>{ours ? 'Stop the turn' : 'Decline'}</button>
+          {!ours && <button type="button" disabled={closed} onClick={() => void reply('cancel')}>Cancel</button>}
         </div>
       </form>
     </section>

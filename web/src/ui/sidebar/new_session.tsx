@@ -12,12 +12,13 @@ import { Modal } from '../common/modal'
 import { Spinner } from '../common/icons'
 import { rememberedOptions, type Choice } from './remembered_options'
 import { Plain } from '../common/plain_text'
+import { LimitFields, NO_LIMITS, wishedLimits, type TypedLimits } from './limit_fields'
 import { currentRoute, go, paths } from '../shell/route'
 import { attemptSignedIn, shell } from '../shell/shell'
 import { YoloNotice } from '../permissions/yolo'
 
 // What was chosen for a session that could not begin, because of a sign-in for example.
-let unfinished: { agent: string; folder: string; mode: string; model: string; host: string; offer: Offered; system: SystemPrompt } | null = null
+let unfinished: { agent: string; folder: string; mode: string; model: string; host: string; offer: Offered; system: SystemPrompt; limits: TypedLimits } | null = null
 
 export function NewSession({ cwd }: { cwd: string | undefined }) {
   const [agent, setAgent] = useAgent(unfinished?.agent)
@@ -33,6 +34,7 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
   const folder = typed ?? project ?? own ?? ''
   const [offered, setOffered] = useState<Offered>(unfinished?.offer ?? EVERYTHING)
   const [system, setSystem] = useState<SystemPrompt>(unfinished?.system ?? { text: '', mode: 'append' })
+  const [limits, setLimits] = useState<TypedLimits>(unfinished?.limits ?? NO_LIMITS)
   const told = system.text.trim() !== ''
   const offer = rememberedOptions(agent)
   const choose = (name: string) => {
@@ -45,14 +47,14 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
     setBusy(true)
     setWrong('')
     const config = model.trim() ? { config: { [offer?.modelOption ?? 'model']: model.trim() } } : {}
-    const wish = { agent, ...(host && { host }), ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...config, ...(told && { systemPrompt: system }), offer: offered }
+    const wish = { agent, ...(host && { host }), ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...config, ...(told && { systemPrompt: system }), ...wishedLimits(limits), offer: offered }
     const session = await attemptSignedIn(agent, sessions.create(wish).catch((error: unknown) => {
       if (!isAbout(error, folder.trim())) throw error
       setWrong(error.message)
       return null
     }))
     setBusy(false)
-    unfinished = session === null ? { agent, folder, mode, model, host, offer: offered, system } : null
+    unfinished = session === null ? { agent, folder, mode, model, host, offer: offered, system, limits } : null
     if (session === null) return
     shell.set({ dialog: null, drawer: false, writing: session.id })
     store.add(session)
@@ -79,11 +81,12 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
             </select>
           </label>
         )}
-        <details className="more" open={Boolean(mode || model) || told || offered !== EVERYTHING}>
+        <details className="more" open={Boolean(mode || model) || told || limits !== NO_LIMITS || offered !== EVERYTHING}>
           <summary>More options</summary>
           <Chosen label="Mode" choices={offer?.modes ?? []} value={mode} onChange={setMode} />
           <Chosen label="Model" choices={offer?.models ?? []} value={model} onChange={setModel} />
           <SystemPromptField value={system} onChange={setSystem} />
+          <LimitFields value={limits} onChange={setLimits} />
           <OfferSwitches value={offered} onChange={setOffered} />
         </details>
         <YoloNotice />
