@@ -11,10 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.cost import Memory
 from support.folders import Watched, contents, git
 
 from dragoman.errors import RevertConflict
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
+from dragoman.host.snapshots.snapshots import Reverted
 from dragoman.host.workspace.changes import Change
 from dragoman.session.facts import RootSnapshot
 
@@ -131,6 +133,43 @@ async def test_each_hunk_has_those_who_wrote_it(folder: Path, watched: Watched) 
     [of_turn] = (await watched.changes("t1")).files
     assert [hunk.by for hunk in of_turn.hunks] == [["host"], ["agent"]]
     assert (await watched.changes("t2")).files == []
+
+
+async def test_files_of_very_many_lines_are_named_and_not_compared(
+    folder: Path, watched: Watched
+) -> None:
+    def act(_: Path) -> None:
+        (folder / "long").write_text("a\n" * 100_001)
+        for number in range(6):
+            (folder / f"{number}").write_text("a\n" * 90_000)
+
+    await watched.turn("t", act)
+    found = (await watched.changes()).files
+    compared = {each.path.rpartition("/")[2]: each.added for each in found if not each.binary}
+    assert compared == {f"{number}": 90_000 for number in range(5)}
+    assert {each.path.rpartition("/")[2] for each in found if each.binary} == {"5", "long"}
+    assert await watched.revert("t") == Reverted(
+        paths=[each.path for each in found], restore_id="restore-1"
+    )
+    assert contents(folder) == {}
+
+
+async def test_a_turn_that_writes_very_many_lines_costs_little_memory(
+    folder: Path, watched: Watched
+) -> None:
+    def act(_: Path) -> None:
+        for number in range(6):
+            (folder / f"{number}").write_text(f"{number}\n" * 80_000)
+
+    await watched.turn("t", act)
+    [step] = watched.timeline.steps
+    with Memory() as memory:
+        files, count = await watched.snapshots.summary(step, watched.written)
+    assert (len(files), count) == (6, 6)
+    assert {each.added for each in files} == {80_000}
+    # Of all that is compared, only one file is in memory at a time.
+    assert memory.peak < 32 << 20
+    assert memory.left < 4 << 20
 
 
 async def test_a_protected_file_is_marked(folder: Path, watched: Watched) -> None:

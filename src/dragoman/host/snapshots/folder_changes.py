@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -32,7 +32,11 @@ from dragoman.session.facts import Author, FileStatus, LeftOut, RootSnapshot
 
 LARGEST_TEXT = 1 << 20
 """Bytes of a file that is compared line by line."""
-_MOST_TEXT = 64 << 20
+LARGEST_LINES = 100_000
+"""Lines of such a file."""
+_MOST_TEXT = 32 << 20
+_MOST_LINES = 500_000
+"""Of all versions of all files in one answer: a line costs far more than its characters."""
 _MOST_WORK = 20_000_000
 """Pairs of lines that are compared for one answer: seconds."""
 _WEIGHT: tuple[Author, ...] = ("imported", "unknown", "agent", "host", "other", "restore")
@@ -99,7 +103,7 @@ class FolderChanges(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class Difference(msgspec.Struct):
-    """A file that differs, what a person is shown of it, and what a restore works on."""
+    """A file that differs, what a person is shown of it, and what a restore of hunks works on."""
 
     shadow: Shadow
     change: TreeChange
@@ -114,8 +118,11 @@ async def differences(
     *,
     last: RootSnapshot | None = None,
     most: int = MAX_CHANGES,
+    is_brief: bool = False,
+    hunks: Collection[str] = (),
 ) -> tuple[list[Difference], int]:
-    """From the first snapshot of these steps to the last, and how many there are. Raises
+    """From the first snapshot of these steps to the last, and how many there are. What is `brief`
+    has no text; with what a restore works on are only files with one of these `hunks`. Raises
     GitFailed."""
     chain = moments(list(steps), shadow.root, last)
     if len(chain) < 2:
@@ -123,7 +130,7 @@ async def differences(
     first, final = chain[0].snapshot, chain[-1].snapshot
     changes = await tree_changes(shadow, first.tree or "", final.tree or "")
     history = await _history(shadow, chain) if changes else []
-    reader = _Reader(shadow, history, written)
+    reader = _Reader(shadow, history, written, is_brief=is_brief, hunks=hunks)
     found = await reader.read(changes[:most])
     folders = await _folders(shadow, chain)
     return found + folders, len(changes) + len(folders)
@@ -149,10 +156,16 @@ class _Reader:
         shadow: Shadow,
         history: Sequence[tuple[Label, Mapping[bytes, TreeChange]]],
         written: Written,
+        *,
+        is_brief: bool,
+        hunks: Collection[str],
     ) -> None:
         self._shadow = shadow
         self._history = history
         self._written = written
+        self._is_brief = is_brief
+        self._hunks = hunks
+        self._room = _LineRoom()
         self._writes: dict[str, dict[str, Change]] = {}
 
     async def read(self, changes: Sequence[TreeChange]) -> list[Difference]:
@@ -160,7 +173,7 @@ class _Reader:
         blobs = [blob for chain in chains for _, blob in chain if blob is not None]
         sizes = await self._shadow.sizes([blob.id for blob in blobs])
         texts = await self._shadow.contents(_fitting([blob.id for blob in blobs], sizes))
-        work = min(MAX_WORK, _MOST_WORK // max(len(changes), 1))
+        work = min(MAX_WORK, _MOST_WORK // max(sum(map(len, chains)), 1))
 
         def differences() -> list[Difference]:
             return [
@@ -197,7 +210,7 @@ class _Reader:
         difference = Difference(self._shadow, change, file)
         texts = [_text(version.content) for version in versions]
         before, after = texts[0], texts[-1]
-        if before is None or after is None:
+        if before is None or after is None or not self._room.take(texts):
             file.binary = True
         else:
             told = [
@@ -206,15 +219,18 @@ class _Reader:
                 if text is not None
             ]
             ids = (each.id if each else "" for each in (change.before, change.after))
-            difference.compared = compared(told, "\0".join((file.path, *ids)), work)
-            file.before, file.after = (
-                _shown_text(change.before, before),
-                _shown_text(change.after, after),
-            )
-            file.hunks = difference.compared.hunks
-            file.added, file.removed = difference.compared.added, difference.compared.removed
-            by_lines = {Label(by) for hunk in file.hunks for by in hunk.by}
-            steps = {step for hunk in file.hunks for step in hunk.turns}
+            found = compared(told, "\0".join((file.path, *ids)), work)
+            file.added, file.removed = found.added, found.removed
+            by_lines = {Label(by) for hunk in found.hunks for by in hunk.by}
+            steps = {step for hunk in found.hunks for step in hunk.turns}
+            if not self._is_brief:
+                file.before, file.after = (
+                    _shown_text(change.before, before),
+                    _shown_text(change.after, after),
+                )
+                file.hunks = found.hunks
+            if any(hunk.id in self._hunks for hunk in found.hunks):
+                difference.compared = found
             if by_lines and change.status == "modified":
                 file.by, file.turns = authors(by_lines), sorted(steps)
                 return difference
@@ -258,6 +274,20 @@ class _Reader:
         if step not in self._writes:
             self._writes[step] = {each.path: each for each in self._written(step)}
         return self._writes[step].get(path)
+
+
+class _LineRoom:
+    """The lines that are still compared for one answer."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_LINES
+
+    def take(self, versions: Sequence[str | None]) -> bool:
+        """Whether there is room for these versions of a file."""
+        counts = [text.count("\n") for text in versions if text is not None]
+        has_room = max(counts, default=0) <= LARGEST_LINES and sum(counts) <= self._left
+        self._left -= sum(counts) if has_room else 0
+        return has_room
 
 
 class _Content(msgspec.Struct, frozen=True):
@@ -369,11 +399,12 @@ def _name(path: str, above: str) -> str:
 
 def known_changes(known: Sequence[tuple[Author, Change]]) -> FolderChanges:
     """What passed through Dragoman, or was reported, where there are no snapshots."""
-    work = min(MAX_WORK, _MOST_WORK // max(len(known), 1))
-    return FolderChanges(files=[_known(by, change, work) for by, change in known], tracked=False)
+    work, room = min(MAX_WORK, _MOST_WORK // max(len(known), 1)), _LineRoom()
+    files = [_known(by, change, work, room) for by, change in known]
+    return FolderChanges(files=files, tracked=False)
 
 
-def _known(by: Author, change: Change, work: int) -> ChangedFile:
+def _known(by: Author, change: Change, work: int, room: _LineRoom) -> ChangedFile:
     path = str(change.path)
     file = ChangedFile(
         path=path,
@@ -385,7 +416,7 @@ def _known(by: Author, change: Change, work: int) -> ChangedFile:
         new_size=len(change.after),
     )
     before, after = _text(change.before or b""), _text(change.after)
-    if not change.is_kept or before is None or after is None:
+    if not change.is_kept or before is None or after is None or not room.take((before, after)):
         file.binary = True
         return file
     label = Label(by, change.turn)

@@ -177,7 +177,9 @@ class Snapshots:
         for shadow in self._of([step]):
             with suppress(GitFailed):
                 async with shadow.locked():
-                    some, count = await differences(shadow, [step], written, most=_SUMMARISED)
+                    some, count = await differences(
+                        shadow, [step], written, most=_SUMMARISED, is_brief=True
+                    )
                 files += [each.file for each in some]
                 total += count
         return [_summary(each) for each in files[:_SUMMARISED]], total
@@ -395,7 +397,7 @@ async def _fill(plans: Sequence[UndoPlan], undo: Undo, written: Written) -> None
             await plan.undo(undo.steps, undo.paths)
     left = set(undo.hunks or ())
     for plan in plans if left else ():
-        for each in (await differences(plan.shadow, undo.steps, written))[0]:
+        for each in (await differences(plan.shadow, undo.steps, written, hunks=left))[0]:
             if ids := left.intersection(hunk.id for hunk in each.file.hunks):
                 await plan.undo_hunks(undo.steps, each, ids)
                 left -= ids
