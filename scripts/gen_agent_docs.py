@@ -10,8 +10,11 @@ import json
 import sys
 from pathlib import Path
 
+from dragoman.agents.extensions import quirks_for
 from dragoman.agents.known import KnownAgent, known_agents
 from dragoman.agents.limit_reports import REPORTS, LimitReport
+from dragoman.session.limits.model_prices import MODEL_PRICES
+from dragoman.session.limits.prices import Price
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "agents.md"
 HEAD = """\
@@ -45,8 +48,10 @@ also the `host` (Dragoman, on the agent's behalf). In every case, all changes we
 undo restored each file.
 
 **Reports** says whether the tested version reports its `cost`, its `tokens`, both or neither;
-[limits](../how-to/limits.md) on cost and tokens depend on it. OpenCode reports a cost of 0 for a
-model whose price it does not know.
+[limits](../how-to/limits.md) on cost and tokens depend on it. Tokens come at the end of a turn and
+are those of the turn, unless the table says that they are those of the session so far, or only of
+the last request to the model. OpenCode reports a cost of 0 for a model whose price it does not
+know: that counts as unknown.
 
 **Variable** is the environment variable from which the agent takes its key; for Goose, its
 provider.
@@ -69,6 +74,15 @@ its status.
 | agent | kind | where | seen in |
 |---|---|---|---|
 """
+PRICES = """
+## Prices
+
+What Dragoman [charges](../how-to/limits.md#money) for a million tokens, in US dollars, where an
+agent does not report its cost. `prices` in the [settings](settings.md) override each row.
+
+| model | input | cached, read | cached, written | output | seen on | at |
+|---|---|---|---|---|---|---|
+"""
 FLAGS = """
 ## Flags
 
@@ -86,7 +100,7 @@ def page() -> str:
     agents = [agent for agent in known_agents() if not agent.built_in]
     rows = "".join(_row(agent) for agent in agents)
     flags = "".join(_flags(agent) for agent in agents if agent.tried)
-    return "\n".join([HEAD + rows + FLAGS + flags + _limits(), *map(_section, agents)])
+    return "\n".join([HEAD + rows + FLAGS + flags + _limits() + _prices(), *map(_section, agents)])
 
 
 def _row(agent: KnownAgent) -> str:
@@ -101,7 +115,12 @@ def _row(agent: KnownAgent) -> str:
 def _reports(agent: KnownAgent) -> str:
     if agent.tells is None:
         return ""
-    return ", ".join(f"`{each}`" for each in agent.tells) or "neither"
+    counted = _COUNTED[quirks_for(agent.name).counted_tokens]
+    words = {"cost": "`cost`", "tokens": f"`tokens`{counted}"}
+    return ", ".join(words[each] for each in agent.tells) or "neither"
+
+
+_COUNTED = {"turn": "", "session": " of the session", "request": " of the last request"}
 
 
 def _flags(agent: KnownAgent) -> str:
@@ -119,6 +138,19 @@ def _limits() -> str:
         for each in REPORTS
     ]
     return LIMITS + "\n".join(rows) + "\n\n"
+
+
+def _prices() -> str:
+    rows = [
+        f"| `{name}` | {_amounts(price)} | {price.seen_on} | {price.source} |"
+        for name, price in MODEL_PRICES.items()
+    ]
+    return PRICES + "\n".join(rows) + "\n\n"
+
+
+def _amounts(price: Price) -> str:
+    parts = price.input, price.cached_read, price.cached_write, price.output
+    return " | ".join("" if each is None else f"{each:g}" for each in parts)
 
 
 def _spelling(report: LimitReport) -> str:

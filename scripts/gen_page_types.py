@@ -31,7 +31,9 @@ from dragoman.client.sessions.limit_watch import BoundLimit
 from dragoman.host.rules.rule import RuleFields
 from dragoman.host.snapshots.folder_changes import FolderProblem
 from dragoman.host.snapshots.line_history import Hunk
+from dragoman.hub.stored.usage_report import UsageRow
 from dragoman.session import content, events, facts, permission_options, state, state_limits
+from dragoman.session.limits.spending import Spending, Tokens
 from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.store.records import Status
 from dragoman.web.shapes import policy_shapes, server_shapes, session_shapes
@@ -83,6 +85,7 @@ ANSWERS: tuple[Struct, ...] = (
     *(session_shapes.FrameShape, session_shapes.Upload),
     *(SpendingLimit, BoundLimit, session_shapes.LimitList),
     *(session_shapes.HitShape, session_shapes.CostAmount),
+    *(Tokens, Spending, UsageRow, session_shapes.UsageList),
 )
 ANSWER_WORDS = {"Status": Status, "Grade": Grade}
 

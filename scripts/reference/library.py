@@ -43,7 +43,7 @@ GROUPS = {
         "PlanEntry NoticeEntry CompactionEntry PeerMessageEntry ResetEntry ErrorEntry UnknownEntry "
         "Terminal Subagent QueuedPrompt Pending PendingPermission PendingElicitation Mode Modes "
         "BackgroundWork SubagentState ConfigOption ConfigChoice Command PlanStep "
-        "Cost ContextUsage TokenUsage TurnTerms PermissionOption PermissionOffer "
+        "Cost ContextUsage TokenUsage ModelTokens TurnTerms PermissionOption PermissionOffer "
         "Decision"
     ),
     "Permissions": (
@@ -57,7 +57,7 @@ GROUPS = {
     ),
     "Settings and MCP servers": (
         "load_settings Settings AgentSettings ModelProvider FenceTerms Retention SnapshotLimits "
-        "SpendingLimit Spending Tokens "
+        "SpendingLimit Spending Tokens Price "
         "McpServer StdioServer HttpServer SseServer InProcessServer"
     ),
 }
@@ -66,10 +66,19 @@ INTERNAL = {
     "Client": {"__init__", "dialect", "read_at", "pauses", "require", "reconnect_session"},
     "Session": {
         *("go_on", "went_on_unanswered", "answer_of", "cancel_turn", "stop_turn", "begin_closing"),
-        *("fail_queued", "lost", "shut", "abandon", "detach", "holds_back", "holding_queue", "has_stopped"),
+        *(
+            "fail_queued",
+            "lost",
+            "shut",
+            "abandon",
+            "detach",
+            "holds_back",
+            "holding_queue",
+            "has_stopped",
+        ),
         *("end", "loss_is_told", "left_at_work", "before_turn"),
     },
-    "Turn": {"__init__", "push", "finish", "discard"},
+    "Turn": {"__init__", "push", "finish", "discard", "used"},
     "Stream": {"__init__", "push", "close", "ready"},
     "RemoteAgent": {"endpoint", "sent_headers", "is_secret_in"},
     "ElicitationRequest": {"as_event"},

@@ -40,6 +40,7 @@ SECTIONS = (
     ),
     ("`quirks`", keys.QUIRKS_KEYS, ""),
     ("`limits[]`", keys.LIMIT_KEYS, "[Limits](../how-to/limits.md)"),
+    ("A price: `prices.MODEL`", keys.PRICE_KEYS, "[Money](../how-to/limits.md#money)"),
     ("`fence`", keys.FENCE_KEYS, "[The fence](../explanation/fence.md)"),
     ("An MCP server: `mcp_servers[]`", keys.MCP_KEYS, ""),
     (

@@ -169,6 +169,7 @@ if TYPE_CHECKING:
         FileSummary,
         LeftOut,
         Mode,
+        ModelTokens,
         Modes,
         Offer,
         Parking,
@@ -184,6 +185,7 @@ if TYPE_CHECKING:
         TokenUsage,
         TurnTerms,
     )
+    from dragoman.session.limits.prices import Price
     from dragoman.session.limits.spending import Spending, Tokens
     from dragoman.session.limits.spending_limits import SpendingLimit
     from dragoman.session.state import (
@@ -286,6 +288,7 @@ __all__ = [
     "MethodNotFound",
     "Mode",
     "ModelProvider",
+    "ModelTokens",
     "Modes",
     "NameTaken",
     "NoProgress",
@@ -308,6 +311,7 @@ __all__ = [
     "PlanStep",
     "Policy",
     "PolicyDecision",
+    "Price",
     "ProgramEnd",
     "ProgramRun",
     "PromptInput",
@@ -462,9 +466,11 @@ _NAMES = {
     "session.events": "Event",
     "session.facts": (
         "BackgroundWork Command ConfigChoice ConfigOption ContextUsage Cost Decision FileSummary "
-        "LeftOut Mode Modes Offer Parking PermissionOffer PermissionOption PlanStep ProgramEnd "
-        "ProgramRun ReachedLimit RootSnapshot SubagentState SystemPrompt TokenUsage TurnTerms"
+        "LeftOut Mode ModelTokens Modes Offer Parking PermissionOffer PermissionOption PlanStep "
+        "ProgramEnd ProgramRun ReachedLimit RootSnapshot SubagentState SystemPrompt TokenUsage "
+        "TurnTerms"
     ),
+    "session.limits.prices": "Price",
     "session.limits.spending": "Spending Tokens",
     "session.limits.spending_limits": "SpendingLimit",
     "session.state": (

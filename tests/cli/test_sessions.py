@@ -459,7 +459,10 @@ def test_an_export_is_imported_by_another_machine(user: Dragoman, tmp_path: Path
     # That it came in is the last thing that happened in it.
     assert there["updatedAt"] > here["updatedAt"]
     same = {**here, "updatedAt": there["updatedAt"]}
-    assert there == {**same, "id": new_id, "cwd": "", "importedFrom": here["cwd"]}
+    # What it had used was used elsewhere.
+    assert (here["spent"]["turns"], there["spent"]["turns"]) == (1, 0)
+    elsewhere = {"cwd": "", "importedFrom": here["cwd"], "spent": there["spent"]}
+    assert there == {**same, "id": new_id, **elsewhere}
     assert "user: mend" in user("sessions", "search", "mend", env=other).out
     shown = user("sessions", "show", "fix", env=other).out
     assert shown.partition("\n")[2] == user("sessions", "show", "fix").out.partition("\n")[2]

@@ -282,9 +282,13 @@ async def test_usage_is_added_up(tmp_path: Path) -> None:
     async with served(tmp_path, scripted()) as web:
         for prompt in ("one", "two"):
             await web.done(await web.new_session(), prompt)
-        (row,) = (await web.call("GET", "/api/usage?since=0&by=project"))["rows"]
+        told = await web.call("GET", "/api/usage?since=0&by=project")
+        (row,) = told["rows"]
         assert row["spent"]["turns"] == 2
-        assert row["turnsWithoutCost"] == 2
+        assert row["spent"]["turnsWithoutCost"] == 2
+        assert told["total"] == row["spent"]
+        by_session = (await web.call("GET", "/api/usage?since=0&by=session"))["rows"]
+        assert {each["title"] for each in by_session} == {"one", "two"}
         assert (await web.call("GET", "/api/usage?since=99999999999"))["rows"] == []
         for bad in ("", "?since=-1", "?since=0&by=week"):
             assert await web.refused("GET", f"/api/usage{bad}") == (400, "invalid")

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from page.seeding import Teller, told_session
 
-from dragoman.hub.cluster.owner import this_process
+from dragoman.hub.cluster.owner import is_gone, this_process
 from dragoman.session.content import Text
 from dragoman.session.events import AgentMessage, Event, UsageChanged
 from dragoman.session.facts import Cost
 from dragoman.store.archive import Archive, import_session
 from dragoman.store.open import open_store
-from dragoman.store.records import SessionRecord, encode_event
+from dragoman.store.records import Batch, SessionRecord, encode_event
 from dragoman.web.spent_today import Costs
 
 HOUR = 3600.0
@@ -80,7 +80,14 @@ async def test_nor_does_one_that_was_imported(tmp_path: Path) -> None:
     try:
         archive = Archive(record, [encode_event(event) for event, _ in told])
         await import_session(store, archive, "s-1", this_process())
-        assert await Costs(store).since(now - HOUR) == pytest.approx({"USD": 0.25})
+        costs = Costs(store)
+        assert await costs.since(now - HOUR) == {}
+        lease = await store.acquire("s-1", this_process(), seconds=60, gone=is_gone)
+        paid = _paid(2.75)
+        paid.seq, paid.at = 3, time.time()
+        await store.append(lease, Batch(first_seq=3, events=[encode_event(paid)]))
+        assert await costs.since(now - HOUR) == pytest.approx({"USD": 0.5})
+        assert await Costs(store).since(now - HOUR) == pytest.approx({"USD": 0.5})
     finally:
         await store.aclose()
 

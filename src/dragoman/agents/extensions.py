@@ -1,4 +1,4 @@
-"""Agent-specific behaviour in two tables: fields sent in `_meta`, and quirks.
+"""Agent-specific behaviour in tables: fields sent in `_meta`, those with tokens, and quirks.
 
 The dialects read these fields and put the values where ACP's own field would be, so that no other
 code knows of any agent. If both are set, ACP's own field counts.
@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman.host.claims.habits import Habits
+from dragoman.session.facts import ModelTokens, TokensOf, TokenUsage
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +90,38 @@ PROMPT_QUEUEING: Final = Extension(
 PUSHED_STATUS: Final = "_auth/status_update"
 """A notification of Claude and Codex with their `authStatus`: ACP's `auth/status_update` before it
 was one."""
+
+
+class TokenReport(Extension, frozen=True, kw_only=True):
+    """The counts are those of the turn in the `_meta` of a `reply` to a prompt, and of one request
+    to the model in that of an `update`."""
+
+    where: Literal["reply", "update"]
+    evidence: str
+
+
+TOKENS: Final = TokenReport(
+    path=("quota", "token_count"),
+    where="reply",
+    said_by="Gemini CLI",
+    meaning="the tokens of a turn, where `usage` is missing",
+    evidence="`input_tokens` and `output_tokens`, Gemini CLI 0.61.0",
+)
+MODELS: Final = TokenReport(
+    path=("quota", "model_usage"),
+    where="reply",
+    said_by="Claude, Codex, Gemini CLI",
+    meaning="the tokens of a turn by model",
+    evidence="a list of `model` and `token_count`, claude-agent-acp 0.99.0, codex-acp 2.6.0",
+)
+REQUEST: Final = TokenReport(
+    path=("usage",),
+    where="update",
+    said_by="Qwen Code",
+    meaning="the tokens of one request to the model",
+    evidence="with an empty `agent_message_chunk` after each request, Qwen Code 0.24.4",
+)
+TOKEN_REPORTS: Final = (TOKENS, MODELS, REQUEST)
 EXTENSIONS: Final = (
     *TOOL_NAMES,
     TOOL_OUTPUT,
@@ -99,6 +132,7 @@ EXTENSIONS: Final = (
     STEERING,
     ACTIVE_RUN,
     PROMPT_QUEUEING,
+    *TOKEN_REPORTS,
 )
 
 
@@ -157,20 +191,101 @@ def parent_call(meta: Mapping[str, Any] | None) -> str | None:
     return next((call for call in calls if isinstance(call, str) and call), None)
 
 
+# ── tokens ────────────────────────────────────────────────────────────────────────────────────
+
+# Kimi Code reports none: it says only how full its context is.
+
+_MOST_MODELS = 16
+_NAME = 200
+"""Characters of the name of a model."""
+
+
+_SPELLINGS: Final = {
+    "total": ("totalTokens", "total_tokens"),
+    "input": ("inputTokens", "input_tokens"),
+    "output": ("outputTokens", "output_tokens"),
+    "thought": ("thoughtTokens", "reasoningOutputTokens"),
+    "cached_read": ("cachedReadTokens", "cachedInputTokens"),
+    "cached_write": ("cachedWriteTokens", "cacheWriteInputTokens"),
+}
+
+
+def reply_tokens(usage: TokenUsage | None, meta: Mapping[str, Any] | None) -> TokenUsage | None:
+    """What the reply to a prompt says of the tokens of its turn, in ACP's field or elsewhere."""
+    if not meta:
+        return usage
+    if usage is None and (counts := _token_counts(said(meta, TOKENS))) is not None:
+        usage = TokenUsage(**counts)
+    if usage is not None and (models := _models(said(meta, MODELS))):
+        usage.models = models
+    return usage
+
+
+def request_tokens(meta: Mapping[str, Any]) -> TokenUsage | None:
+    """What an update says of one request to the model."""
+    counts = _token_counts(said(meta, REQUEST))
+    return None if counts is None else TokenUsage(**counts)
+
+
+def added_tokens(usage: TokenUsage | None, more: TokenUsage) -> TokenUsage:
+    """Of several requests. What only some of them say counts as far as it is said."""
+    if usage is None:
+        return more
+    sums: dict[str, Any] = {}
+    for name in _SPELLINGS:
+        before, now = getattr(usage, name), getattr(more, name)
+        sums[name] = now if before is None else before + (now or 0)
+    return TokenUsage(**sums)
+
+
+def _token_counts(said: Any) -> dict[str, Any] | None:
+    """By the names of the fields here; None unless input and output are numbers."""
+    if not isinstance(said, Mapping):
+        return None
+    told = cast("Mapping[str, Any]", said)
+    found: dict[str, Any] = {
+        name: told[key]
+        for name, keys in _SPELLINGS.items()
+        for key in keys
+        if type(told.get(key)) is int and told[key] >= 0
+    }
+    if "input" not in found or "output" not in found:
+        return None
+    found.setdefault("total", found["input"] + found["output"])
+    return found
+
+
+def _models(said: Any) -> list[ModelTokens]:
+    if not isinstance(said, list):
+        return []
+    found: list[ModelTokens] = []
+    for each in cast("list[Any]", said)[:_MOST_MODELS]:
+        match each:
+            case {"model": str(model), "token_count": told}:
+                if (counts := _token_counts(told)) is not None:
+                    found.append(ModelTokens(model=model[:_NAME], **counts))
+            case _:
+                pass
+    return found
+
+
+# ── quirks ────────────────────────────────────────────────────────────────────────────────────
+
+
 class Quirks(Habits, frozen=True, kw_only=True):
     """Workarounds for an agent that deviates from the protocol."""
 
     missing_file: Literal["error", "empty"] = "error"
     """What reading a missing file returns: an error, or empty text."""
-    sums_tokens: bool = False
-    """Whether the tokens reported at the end of a turn are those of the whole session so far."""
+    counted_tokens: TokensOf = "turn"
+    """What the tokens reported at the end of a turn are those of."""
 
 
 # Reads a file before it creates it and gives up on any error, whatever its code. Sends no input of
 # a command, and its only tool of the kind `execute` is the shell.
 _GEMINI = Quirks(missing_file="empty", command_titles=True)
 # Names the tool by which it edits next to what it edits.
-_HERMES = Quirks(edit_tools=("write_file", "patch"), sums_tokens=True)
+_HERMES = Quirks(edit_tools=("write_file", "patch"), counted_tokens="session")
 _BY_AGENT_NAME = {
     "gemini-cli": _GEMINI,
     "gemini": _GEMINI,
@@ -182,8 +297,10 @@ _BY_AGENT_NAME = {
             "shell": "execute",
             "read": "read",
             "tree": "read",
-        }
+        },
+        counted_tokens="request",
     ),
+    "opencode": Quirks(counted_tokens="request"),
     # Sends the input as text while the model writes it, and asks with its first 50 characters.
     "kimi code cli": Quirks(input_in_content=True),
     # Their tools that fetch take one address.

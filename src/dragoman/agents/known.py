@@ -148,7 +148,7 @@ _KNOWN = (
             "and `--on-reset new` continues with an empty session.",
             "A model error is reported as an error of the turn, with the HTTP status as its code.",
         ),
-        tells=(),
+        tells=("tokens",),
     ),
     KnownAgent(
         name="opencode",
@@ -267,7 +267,7 @@ _KNOWN = (
             "are not shown.",
             "Its command list can be large (half a megabyte has been seen).",
         ),
-        tells=(),
+        tells=("tokens",),
     ),
     KnownAgent(
         name="copilot",

@@ -1,16 +1,18 @@
-"""Reads `limits`: of the settings, of a policy file, or of a new session."""
+"""Reads `limits`, of the settings, a policy file or a new session; and the `prices` of models."""
 
 from __future__ import annotations
 
 import fnmatch
+import math
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, cast
 
 from dragoman.agents.known import KnownAgent
-from dragoman.agents.setting_keys import LIMIT_KEYS, known_keys
+from dragoman.agents.setting_keys import LIMIT_KEYS, PRICE_KEYS, Keys, known_keys
 from dragoman.errors import LimitUnusable
 from dragoman.session.facts import Measure
+from dragoman.session.limits.prices import Price
 from dragoman.session.limits.spending_limits import (
     MEASURES,
     REACTIONS,
@@ -149,3 +151,38 @@ def must_be_told(limits: Iterable[SpendingLimit], known: KnownAgent | None) -> N
             reason = f"{known.name} does not report {what}"
             advice = "limit the time or the tool calls, which Dragoman counts itself"
             raise LimitUnusable(limit.source, f"{reason}; {advice}")
+
+
+_MOST_MONEY = 1e6
+"""For a million tokens; more is not believed."""
+
+
+def read_prices(
+    entries: Mapping[str, Any], checked: Callable[[Any, str, Keys], dict[str, Any]]
+) -> dict[str, Price]:
+    """By the names of the models in small letters; `checked` returns a value as an object with
+    those keys. Raises BadLimit."""
+    return {
+        name.lower(): _price_in(checked(entry, f"prices.{name}", PRICE_KEYS), f"prices.{name}")
+        for name, entry in entries.items()
+    }
+
+
+def _price_in(entry: Mapping[str, Any], place: str) -> Price:
+    for key in ("input", "output"):
+        if key not in entry:
+            raise BadLimit(place, f"`input` and `output`, but there is no `{key}`")
+    currency = entry.get("currency", "USD")
+    if not isinstance(currency, str) or not 0 < len(currency) <= 16:
+        raise BadLimit(f"{place}.currency", f'a currency such as "EUR", not {currency!r}')
+    amounts: dict[str, Any] = {
+        key: _amount(entry[key], f"{place}.{key}") for key in entry if key != "currency"
+    }
+    return Price(**amounts, currency=currency, source="settings")
+
+
+def _amount(value: Any, place: str) -> float:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_number and math.isfinite(value) and 0 <= value <= _MOST_MONEY:
+        return float(value)
+    raise BadLimit(place, f"what a million tokens cost, a number of at least 0, not {value!r}")

@@ -42,6 +42,11 @@ TOP_KEYS: Keys = {
         "[waits](../how-to/limits.md#when-the-model-provider-refuses), you are asked, or the turn "
         "fails (the default); an agent may have its own",
     ),
+    "prices": (
+        "object",
+        "[what models cost](../how-to/limits.md#money), by their names, where the agent does not "
+        "report it; these count more than the built-in prices",
+    ),
     "$schema": ("string", "ignored; for editors"),
 }
 
@@ -150,10 +155,10 @@ QUIRKS_KEYS: Keys = {
         "what reading a missing file returns; `empty` is for agents that can create a file only "
         "if reading it first does not fail",
     ),
-    "sums_tokens": (
-        "boolean",
-        "whether the tokens that the agent reports at the end of a turn are those of the whole "
-        "session so far, and not of the turn",
+    "counted_tokens": (
+        '`"turn"`, `"session"` or `"request"`',
+        "what the tokens are of that the agent reports at the end of a turn: the turn (the "
+        "default), the whole session so far, or only the last request to the model",
     ),
     "permission_titles": (
         "list of strings",
@@ -241,6 +246,20 @@ LIMIT_KEYS: Keys = {
     ),
     "agent": ("string", "only for this agent; a pattern such as `cl*` covers several"),
     "project": ("string", "only in this folder (absolute path), and everything beneath it"),
+}
+
+PRICE_KEYS: Keys = {
+    "input": ("number", "for a million tokens of input; required"),
+    "output": ("number", "for a million tokens of output; required"),
+    "cached_read": (
+        "number",
+        "for a million tokens of input that were read from a cache; default: as `input`",
+    ),
+    "cached_write": (
+        "number",
+        "for a million tokens of input that were written to a cache; default: as `input`",
+    ),
+    "currency": ("string", 'default `"USD"`'),
 }
 
 FENCE_KEYS: Keys = {

@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from dragoman.agents.extensions import Quirks, quirks_for
 from dragoman.agents.known import known_command, known_names
-from dragoman.agents.limit_settings import BadLimit, read_limits
+from dragoman.agents.limit_settings import BadLimit, read_limits, read_prices
 from dragoman.agents.setting_keys import (
     AGENT_KEYS,
     FENCE_KEYS,
@@ -45,6 +45,7 @@ from dragoman.host.rules.policy_file import read_strict_json
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.facts import EVERYTHING, MOST_SYSTEM_PROMPT, Offer, OnLimit, SystemPrompt
+from dragoman.session.limits.prices import Price
 from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_header_value
@@ -163,6 +164,8 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     on_limit: OnLimit = "fail"
     """What happens to a prompt at a limit of the agent's provider, for agents without a setting of
     their own."""
+    prices: dict[str, Price] = {}
+    """Of models, by their names in small letters."""
 
     def fence_of(self, agent: AgentSettings) -> FenceTerms:
         return self.fence if agent.fence is None else agent.fence
@@ -216,6 +219,7 @@ class _Reader:
             fence=self._fence(top.get("fence", "off"), "fence"),
             snapshots=self._snapshots(top.get("snapshots", {})),
             on_limit=self._on_limit(top.get("on_limit", "fail"), "on_limit"),
+            prices=self._prices(top.get("prices", {})),
             limits=self._limits(top.get("limits", []), servers),
         )
 
@@ -223,6 +227,12 @@ class _Reader:
         if value not in ("park", "ask", "fail"):
             self._fail(place, f'"park", "ask" or "fail", not {value!r}')
         return value
+
+    def _prices(self, value: Any) -> dict[str, Price]:
+        try:
+            return read_prices(self._object(value, "prices"), self._object)
+        except BadLimit as error:
+            return self._fail(error.place, error.expected)
 
     def _limits(self, value: Any, servers: Collection[str]) -> tuple[SpendingLimit, ...]:
         try:

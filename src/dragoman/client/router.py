@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from dragoman.agents.extensions import added_tokens
 from dragoman.agents.sign_ins import AuthStatus
 from dragoman.client.connection_questions import OutsideQuestions
 from dragoman.client.dialects.dialect import Place, PulledSteers
@@ -27,7 +28,7 @@ from dragoman.host.permissions.questions import NO_SUBJECT, PermissionAnswer, Su
 from dragoman.host.requester import asked_by
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalSnapshot
 from dragoman.session.events import Event, SubagentEvent, SubagentUpdated, ToolCallUpdated
-from dragoman.session.facts import PermissionOption
+from dragoman.session.facts import PermissionOption, TokenUsage
 from dragoman.session.state_limits import LIMITS, MIB, weigh_struct
 
 if TYPE_CHECKING:
@@ -235,6 +236,11 @@ class Router:
 
     def on_auth_status(self, status: AuthStatus) -> None:
         self.note_auth(status)
+
+    def on_tokens(self, session_id: str, usage: TokenUsage) -> None:
+        session = self._sessions.get(session_id)
+        if session is not None and session.running is not None:
+            session.running.requested = added_tokens(session.running.requested, usage)
 
     # ── steers ────────────────────────────────────────────────────────────────────────────────
 

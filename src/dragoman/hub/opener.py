@@ -445,7 +445,6 @@ class Opener:
     ) -> None:
         """What was used so far, for its limits."""
         openings = client.openings
-        self._ledger.sums_tokens[record.agent] = openings.quirks.sums_tokens
         place.ledger = self._ledger.of(record)
         if openings.limits_in(place) and not is_new:
             place.meter = openings.new_meter()

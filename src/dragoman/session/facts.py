@@ -134,11 +134,26 @@ class ContextUsage(Fact):
     cost: Cost | None = None
 
 
-class TokenUsage(Fact):
-    """Tokens of a turn, as the agent counts them.
+TokensOf: TypeAlias = Literal["turn", "session", "request"]
+"""What an agent counts when a turn ends: the turn, the session so far, or only the last request to
+the model."""
 
-    Some agents count the turn, others the session so far: shown as reported, never added up.
-    """
+
+class ModelTokens(Fact):
+    """Tokens of one model, as the agent counts them."""
+
+    model: str
+    total: int
+    input: int
+    output: int
+    thought: int | None = None
+    cached_read: int | None = None
+    cached_write: int | None = None
+
+
+class TokenUsage(Fact):
+    """Tokens at the end of a turn, as the agent counts them; `counted` says what it counts.
+    `models` has the same by model, if the agent says so."""
 
     total: int
     input: int
@@ -146,6 +161,8 @@ class TokenUsage(Fact):
     thought: int | None = None
     cached_read: int | None = None
     cached_write: int | None = None
+    counted: TokensOf = "turn"
+    models: list[ModelTokens] | None = None
 
 
 class BackgroundWork(Fact):

@@ -156,7 +156,8 @@ def _cost(cost: f.Cost | None) -> Json | None:
 
 
 def tokens(found: f.TokenUsage) -> Json:
-    return {f"{name}Tokens": count for name, count in whole(found).items() if name != "_meta"}
+    said = whole(found)
+    return {f"{name}Tokens": count for name, count in said.items() if isinstance(count, int)}
 
 
 def permission_options(options: Sequence[f.PermissionOption]) -> list[Json]:

@@ -13,6 +13,7 @@ from itertools import islice
 
 import msgspec
 
+from dragoman.hub.stored.spent import brought_by_import
 from dragoman.session.events import UsageChanged
 from dragoman.store.base import Store, events_of_types, session_pages
 from dragoman.store.records import SessionFilter, SessionRecord, StoredEvent
@@ -92,12 +93,12 @@ class Costs:
         return tally.grown
 
     async def _begun(self, record: SessionRecord) -> _Tally:
-        # What a fork remembers of its parent was paid for there; an import may be one.
-        is_fork = record.parent is not None or record.imported is not None
+        # What a fork remembers of its parent was paid for there, and what an import has elsewhere.
+        is_fork, brought = record.parent is not None, brought_by_import(record)
         moment = max(self._since, record.created_at) if is_fork else self._since
-        if record.created_at >= moment and not is_fork:
+        if record.created_at >= moment and not (is_fork or brought):
             return _Tally(0)
-        seq = await self._last_before(record, moment)
+        seq = max(brought, await self._last_before(record, moment))
         return _Tally(seq, await self._told_before(record.id, seq))
 
     async def _last_before(self, record: SessionRecord, moment: float) -> int:

@@ -296,6 +296,24 @@ editing = ScriptedAgent(diff_and_ask)
 quiet = ScriptedAgent([say("nothing needed permission")])
 
 
+# ── saying what it uses ───────────────────────────────────────────────────────────────────────
+
+
+def count_tokens(turn: AgentTurn) -> None:
+    turn.say("counted")
+    turn.usage = v1.Usage(total_tokens=1100, input_tokens=1000, output_tokens=100)
+
+
+_TINY = v1.SessionConfigSelect(
+    id="model",
+    name="Model",
+    category="model",
+    current_value="shop/tiny-2026-01-01",
+    options=[v1.SessionConfigSelectOption(value="shop/tiny-2026-01-01", name="Tiny")],
+)
+priced = ScriptedAgent([count_tokens], config_options=[_TINY])
+
+
 # ── being slow, being interrupted ─────────────────────────────────────────────────────────────
 
 

@@ -3,7 +3,7 @@
 
 import type {
   Accepted, AddedRule, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape,
-  LimitList, ListedAgent, ProjectRuleList, Question, RevertAnswer, RewindAnswer, RuleList, SignIns, SteerAnswer, Summary, Upload, Verdict,
+  LimitList, ListedAgent, ProjectRuleList, Question, RevertAnswer, RewindAnswer, RuleList, SignIns, SteerAnswer, Summary, Upload, UsageList, Verdict,
 } from '../core/generated/responses'
 import type { Json } from '../core/generated/content'
 import type { Event } from '../core/generated/events'
@@ -13,7 +13,7 @@ import { token } from './token'
 export type {
   Accepted, AgentSessionShape, CostAmount as Amount, DoctorReport, FileChange, FileChanges, FrameShape as RawFrame, BoundLimit,
   HitShape as SearchHit, ListedAgent as AgentInfo, ProjectRule, ProjectRuleList, Question as AgentQuestion, RuleShape as Policy, SignIn as SignInMethod,
-  SignIns, Status, Summary, Upload, Verdict,
+  SignIns, Status, Summary, Upload, UsageList, Verdict,
 } from '../core/generated/responses'
 
 export class ApiError extends Error {
@@ -175,6 +175,9 @@ export const search = (q: string, signal?: AbortSignal) =>
 
 /** What was spent since a moment, in each currency. */
 export const costs = (since: number) => call<{ costs: CostAmount[] }>('GET', `/api/costs${query({ since })}`)
+
+/** What the turns that began since a moment have used; a row for each day, agent, project, model or session. */
+export const usage = (since: number, by: string) => call<UsageList>('GET', `/api/usage${query({ since, by })}`)
 
 /** A request to try the rules on. */
 export interface TrialBody { operation: string; command?: string; path?: string; host?: string; tool?: string; cwd?: string }

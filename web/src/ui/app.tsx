@@ -26,6 +26,7 @@ import { SignedOut } from './screens/signed_out'
 import { TopBar } from './shell/topbar'
 
 const Grid = lazy(() => import('./screens/grid').then(({ Grid }) => ({ default: Grid })))
+const Usage = lazy(() => import('./screens/usage').then(({ Usage }) => ({ default: Usage })))
 const Replay = lazy(() => import('./screens/replay').then(({ Replay }) => ({ default: Replay })))
 
 export function App() {
@@ -58,6 +59,7 @@ function Screen({ route }: { route: Route }) {
     case 'agents': return <Agents />
     case 'policies': return <Policies folder={route.folder} />
     case 'grid': return <Grid />
+    case 'usage': return <Usage by={route.by} days={route.days} />
     case 'search': return <Search query={route.query} />
     case 'home': return <Home />
   }

@@ -280,6 +280,7 @@ class Run:
             interrupts.turn_of(None)
             await self._collect(hub, live.id, turn.id)
             await self._serve_others(hub, live, follower)
+            await self._tell_used(hub, live.id)
             return code
         finally:
             interrupts.turn_of(None)
@@ -309,6 +310,19 @@ class Run:
             view = cast("ResultView", self._console.view)
             view.changed(await hub.folders.changes(session_id, turn_id))
 
+    async def _tell_used(self, hub: Hub, session_id: str) -> None:
+        """For people: what programs read has an end of its own, and nothing more to say."""
+        is_read = self._output == "text" and sys.stderr.isatty()
+        if not is_read or self._job.options.no_store:
+            return
+        from dragoman.cli.render.usage_words import in_short
+        from dragoman.hub.stored.usage_report import session_and_day
+
+        used = await session_and_day(hub.store, session_id, self._job.prices)
+        for whose, spent in zip(("this session", "today"), used, strict=False):
+            if whose == "this session" or spent != used[0]:
+                self._console.tell(f"{whose}: {in_short(spent)}")
+
     async def _serve_others(self, hub: Hub, live: RunningSession, follower: Follower) -> None:
         """What other windows have queued into the session is done before it is given up."""
         await hub.refuse()
@@ -327,6 +341,7 @@ class Run:
             if (code := await turn.follow()) is not None:
                 assert meant.record is not None
                 await self._collect(hub, meant.record.id, turn.turn_id)
+                await self._tell_used(hub, meant.record.id)
                 return code
             interrupts.turn_of(None)
             meant = await meant_by(hub, self._job)

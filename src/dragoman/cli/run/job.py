@@ -28,6 +28,8 @@ from dragoman.hub.running.settings_launcher import run_in
 from dragoman.hub.session_records import workspace_of
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
 from dragoman.session.facts import OnLimit, SystemPrompt
+from dragoman.session.limits.model_prices import all_prices
+from dragoman.session.limits.prices import Prices
 from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.store.records import SessionRecord
 from dragoman.transport.stdio import AgentCommand
@@ -62,6 +64,8 @@ class Job(msgspec.Struct, kw_only=True):
     limits: tuple[SpendingLimit, ...] = ()
     on_limit: OnLimit = "fail"
     """That of the settings for all agents."""
+    prices: Prices = {}
+    """Of models."""
     mentions: bool = True
     """Whether `@NAME` in the prompt means a file: not in code that is quoted there."""
 
@@ -129,6 +133,7 @@ def prepare(
         snapshots=choice.settings.snapshots,
         limits=limits_of(options, choice, cwd),
         on_limit=choice.settings.on_limit,
+        prices=all_prices(choice.settings.prices),
     )
 
 

@@ -173,6 +173,10 @@ class Host(Protocol):
         """The agent names the run that a steer is for; None when it is over."""
         ...
 
+    def on_tokens(self, session_id: str, usage: TokenUsage) -> None:
+        """What one request to the model has used."""
+        ...
+
     async def pull_steers(self, session_id: str) -> PulledSteers:
         """What was said meanwhile, for an agent that asks for it."""
         ...

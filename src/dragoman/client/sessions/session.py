@@ -273,7 +273,8 @@ class Session:
         elif not turn.done:
             self.gate.consent.turn_ended("the turn ended")
             self.parking.answered(turn)
-            ended = e.TurnEnded(turn.id, finished.stop_reason, finished.usage, meta=finished.meta)
+            usage = turn.used(finished.usage, self.log.counted_tokens)
+            ended = e.TurnEnded(turn.id, finished.stop_reason, usage, meta=finished.meta)
             self._end(turn, ended, None, in_order=True)
 
     def fail(self, turn: Turn, error: DragomanError) -> None:

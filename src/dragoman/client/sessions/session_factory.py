@@ -342,6 +342,7 @@ class Openings(msgspec.Struct, eq=False):
             history=place.history,
             quota=place.quota,
         )
+        log.counted_tokens = self.quirks.counted_tokens
         session = Session(
             self.client,
             session_id=session_id,
@@ -375,8 +376,8 @@ class Openings(msgspec.Struct, eq=False):
         return limits_for(limits, self.client.name, place.cwd)
 
     def new_meter(self) -> Meter:
-        """One that counts as this agent reports."""
-        return Meter(sums_tokens=self.quirks.sums_tokens)
+        """For one session."""
+        return Meter()
 
     @property
     def quirks(self) -> Quirks:

@@ -18,6 +18,7 @@ from dragoman.client.sessions.config_options import with_own
 from dragoman.client.sessions.turn import Turn
 from dragoman.host.terminals.provider import is_terminal_id
 from dragoman.session import events as e
+from dragoman.session.facts import TokensOf
 from dragoman.session.limits.output_quota import OutputQuota
 from dragoman.session.reduce import fold
 from dragoman.session.retelling import Retelling, Told
@@ -65,6 +66,8 @@ class SessionLog:
         self.watch: Callable[[list[e.Event]], None] | None = None
         """Called with events after everyone else; it may record more."""
         self.replay: Literal["keep", "skip", "no"] = _told_again(replaying, history)
+        self.counted_tokens: TokensOf = "turn"
+        """What the tokens are of that the agent reports at the end of a turn."""
         self.progress = time.monotonic()
         """When the agent, or a command it runs, was last heard of."""
         self._opening = list(opening)

@@ -15,7 +15,7 @@ from dragoman.session.events import (
     PermissionRequested,
     TurnEnded,
 )
-from dragoman.session.facts import Parking, TokenUsage, TurnTerms
+from dragoman.session.facts import Parking, TokensOf, TokenUsage, TurnTerms
 from dragoman.stream import Stream
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ class Turn:
         """What had to be changed in the prompt, one sentence each."""
         self.stop_reason: str | None = None
         self.usage: TokenUsage | None = None
+        self.requested: TokenUsage | None = None
+        """What was reported so far of its single requests to the model."""
         self.error: DragomanError | None = None
         self.cancel_requested = False
         self.sent = False
@@ -118,6 +120,12 @@ class Turn:
     def push(self, events: list[Event], size: int) -> None:
         """Called by the session with the events of this turn, as they come."""
         self._stream.push(events, size)
+
+    def used(self, reported: TokenUsage | None, counted: TokensOf) -> TokenUsage | None:
+        """What it has used, as `reported` at its end or with its requests."""
+        if reported is not None:
+            reported.counted = counted
+        return reported or self.requested
 
     def finish(self, event: TurnEnded, error: DragomanError | None) -> None:
         """Called by the session with the turn's last event."""

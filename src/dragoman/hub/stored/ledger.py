@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import date, datetime
 
-from dragoman.agents.extensions import quirks_for
 from dragoman.hub.stored.spent import COUNTED_TYPES, counted_events
 from dragoman.session import events as e
 from dragoman.session.facts import LimitScope
@@ -28,10 +27,10 @@ class _Account:
     """One session, as far as it was read. What is used between two turns belongs to the one
     before."""
 
-    def __init__(self, record: SessionRecord, *, sums_tokens: bool) -> None:
+    def __init__(self, record: SessionRecord) -> None:
         self.agent, self.cwd = record.agent, record.cwd
         self.last_seq = 0
-        self._meter = Meter(sums_tokens=sums_tokens)
+        self._meter = Meter()
         self._began = date.fromtimestamp(record.created_at)
         self._days: dict[date, Spending] = {}
         self._turn_id = ""
@@ -58,8 +57,6 @@ class StoreLedger:
 
     def __init__(self, store: Store, *, seconds: float) -> None:
         self.seconds = seconds
-        self.sums_tokens: dict[str, bool] = {}
-        """By agent, as far as it runs here: whether it reports the tokens of the session so far."""
         self._store = store
         self._accounts: dict[str, _Account] = {}
         self._read_until: dict[tuple[str | None, str | None], float] = {}
@@ -105,9 +102,7 @@ class StoreLedger:
     async def _update(self, record: SessionRecord) -> None:
         account = self._accounts.get(record.id)
         if account is None:
-            sums = self.sums_tokens.get(record.agent, quirks_for(record.agent).sums_tokens)
-            account = _Account(record, sums_tokens=sums)
-            self._accounts[record.id] = account
+            account = self._accounts[record.id] = _Account(record)
         after, until = account.last_seq, record.last_seq
         if after < until:
             events = counted_events(self._store, record, COUNTED_TYPES, after=after, until=until)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import msgspec
 
-from dragoman.session.events import ConfigChanged, Event, TurnStarted
+from dragoman.session.events import Event, TurnStarted
+from dragoman.session.limits.prices import Prices
 from dragoman.session.limits.spending import Meter, Spending
 from dragoman.store.base import Store, events_of_types, session_pages
 from dragoman.store.records import SessionFilter, SessionRecord, StoredEvent
 
 _SESSIONS = 200
+_MONEY = ("turn_started", "turn_ended", "usage", "config", "limit_reached")
+"""Enough for turns, tokens, money and time."""
 COUNTED_TYPES = (
-    "turn_started",
-    "turn_ended",
+    *_MONEY,
     "tool_call",
     "subagent_event",
-    "usage",
     "permission_requested",
     "permission_settled",
     "elicitation_requested",
     "elicitation_settled",
-    "limit_reached",
+    "turn_limited",
+    "parking_changed",
 )
 
 
@@ -33,10 +35,20 @@ async def count_stored(store: Store, record: SessionRecord, meter: Meter) -> Non
         meter.see(event)
 
 
+async def spent_by(store: Store, record: SessionRecord, prices: Prices) -> Spending:
+    """What one session has used; of tool calls and waiting nothing."""
+    meter = Meter(prices)
+    async for event in counted_events(store, record, _MONEY):
+        meter.see(event)
+    return meter.session
+
+
 class UsedTurn(msgspec.Struct, frozen=True):
     """What one turn has used, and when it began; "" for a model that the agent does not name."""
 
     at: float
+    session: str
+    title: str | None
     agent: str
     project: str
     model: str
@@ -44,40 +56,47 @@ class UsedTurn(msgspec.Struct, frozen=True):
 
 
 async def used_turns(
-    store: Store, since: float, sums_tokens: Callable[[str], bool]
+    store: Store, since: float, prices: Prices, *, briefly: bool = False
 ) -> AsyncGenerator[UsedTurn]:
-    """The turns that began since then, in all sessions; `sums_tokens` says of which agents the
-    tokens are those of the session so far."""
+    """The turns that began since then, in all sessions; `briefly`, without tool calls and waiting,
+    which are most of what there is to read."""
+    types = _MONEY if briefly else COUNTED_TYPES
     pages = session_pages(store, SessionFilter(limit=_SESSIONS))
     async with aclosing(pages):
         async for page in pages:
             for record in page:
                 if record.updated_at < since:
                     return  # the newest come first
-                meter = Meter(sums_tokens=sums_tokens(record.agent))
-                async for turn in _turns(store, record, meter):
+                async for turn in _turns(store, record, Meter(prices), types):
                     if turn.at >= since:
                         yield turn
 
 
-async def _turns(store: Store, record: SessionRecord, meter: Meter) -> AsyncGenerator[UsedTurn]:
+async def _turns(
+    store: Store, record: SessionRecord, meter: Meter, types: tuple[str, ...]
+) -> AsyncGenerator[UsedTurn]:
     """What is used between two turns belongs to the one before."""
-    model, used_model, began = "", "", record.created_at
-    async for event in counted_events(store, record, (*COUNTED_TYPES, "config")):
-        if isinstance(event, ConfigChanged):
-            model = _model(event) or model
-        elif isinstance(event, TurnStarted) and not event.replay:
+    began = record.created_at
+
+    def used() -> UsedTurn:
+        return UsedTurn(
+            began,
+            record.id,
+            record.name or record.title,
+            record.agent,
+            record.cwd,
+            meter.model,
+            meter.turn,
+        )
+
+    async for event in counted_events(store, record, types):
+        if isinstance(event, TurnStarted) and not event.replay:
             if meter.turn != Spending():
-                yield UsedTurn(began, record.agent, record.cwd, used_model, meter.turn)
-            began, used_model = event.at, model
+                yield used()
+            began = event.at
         meter.see(event)
     if meter.turn != Spending():
-        yield UsedTurn(began, record.agent, record.cwd, used_model, meter.turn)
-
-
-def _model(event: ConfigChanged) -> str:
-    found = (option.value for option in event.options if option.category == "model")
-    return next((value for value in found if isinstance(value, str)), "")
+        yield used()
 
 
 async def counted_events(
@@ -90,11 +109,18 @@ async def counted_events(
 ) -> AsyncGenerator[Event]:
     """What a fork or an import had in its history when it was made was used elsewhere: as if the
     agent had sent it again."""
-    is_copy = record.parent is not None or record.imported is not None
+    forked_at = 0.0 if record.parent is None else record.created_at
+    brought = brought_by_import(record)
     async for stored in events_of_types(store, record.id, types, after=after, until=until):
         if (event := _readable(stored)) is not None:
-            event.replay |= is_copy and event.at < record.created_at
+            event.replay |= stored.seq <= brought or event.at < forked_at
             yield event
+
+
+def brought_by_import(record: SessionRecord) -> int:
+    """The number of the last event that came in with a file; what a fork of it has is the fork's
+    history instead."""
+    return 0 if record.imported is None or record.parent is not None else record.imported.events
 
 
 def _readable(stored: StoredEvent) -> Event | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dragoman.agents.extensions import added_tokens, reply_tokens
 from dragoman.agents.sign_ins import AuthStatus
 from dragoman.client.dialects import translation
 from dragoman.client.dialects.v1 import wire_format
@@ -18,7 +19,7 @@ from dragoman.client.sessions.subagent_routing import concerns_tree, placed
 from dragoman.errors import InvalidMessage
 from dragoman.schema import codec, v1
 from dragoman.session import events as e
-from dragoman.session.facts import Decision, PermissionOption
+from dragoman.session.facts import Decision, PermissionOption, TokenUsage
 from dragoman.session.reduce import reduce
 from dragoman.session.state import PendingPermission, SessionState, Terminal
 from dragoman.testing.recordings.recording import FROM_AGENT, TO_AGENT, Line
@@ -54,6 +55,8 @@ class Transcript:
         self._ended: dict[tuple[str, str], e.TerminalExited] = {}
         self._happened: list[RecordedEvent] = []
         self._turns = 0
+        self._requested: dict[str, TokenUsage | None] = {}
+        """What the requests to the model of each session's turn have used."""
 
     def feed(self, line: Line) -> list[RecordedEvent]:
         """What this line made happen. A frame that cannot be read makes nothing happen."""
@@ -229,6 +232,10 @@ class Transcript:
             options = translation.config_options(reply.config_options)
             self.happen(session_id, e.ConfigChanged(options))
 
+    def requested(self, session_id: str, usage: TokenUsage) -> None:
+        """A request to the model has used that."""
+        self._requested[session_id] = added_tokens(self._requested.get(session_id), usage)
+
     def _turn_ended(self, session_id: str, reply: Reply | Failure) -> None:
         state = self.states.get(session_id)
         turn_id = "" if state is None or state.turn is None else state.turn.id
@@ -236,7 +243,8 @@ class Transcript:
             self.happen(session_id, e.TurnEnded(turn_id, error=reply.message))
             return
         ended = codec.decode(reply.result, v1.PromptResponse)
-        usage = translation.token_usage(ended.usage)
+        usage = reply_tokens(translation.token_usage(ended.usage), ended.meta)
+        usage, self._requested[session_id] = usage or self._requested.get(session_id), None
         self.happen(session_id, e.TurnEnded(turn_id, ended.stop_reason, usage))
 
     # ── what the client did for the agent ─────────────────────────────────────────────────────
@@ -347,6 +355,9 @@ class Listening:
 
     def on_run(self, session_id: str, run_id: str | None) -> None:
         pass
+
+    def on_tokens(self, session_id: str, usage: TokenUsage) -> None:
+        self._story.requested(session_id, usage)
 
 
 def current_name(method: str) -> str:

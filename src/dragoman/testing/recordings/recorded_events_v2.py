@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.host.permissions.questions import Subject
 from dragoman.schema import codec, v2
 from dragoman.session import events as e
-from dragoman.session.facts import PermissionOption
+from dragoman.session.facts import PermissionOption, TokenUsage
 from dragoman.session.state import SessionState
 from dragoman.testing.recordings.recorded_events import Listening
 from dragoman.wire.messages import Failure, Id, Notification, Reply, Request
@@ -31,6 +31,8 @@ class Story(Protocol):
     def told(self, session_id: str, event: e.Event) -> None: ...
 
     def happen(self, session_id: str, event: e.Event) -> None: ...
+
+    def requested(self, session_id: str, usage: TokenUsage) -> None: ...
 
     def begin_turn(self, session_id: str, content: list[Any]) -> str: ...
 

@@ -9,13 +9,13 @@ from contextlib import suppress
 import msgspec
 
 from dragoman.agents.limit_settings import BadLimit, read_limits
-from dragoman.agents.settings import quirks_of
 from dragoman.errors import DragomanError, UnknownSession
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.stored.spent import used_turns
-from dragoman.hub.stored.usage_report import usage_rows
+from dragoman.hub.stored.usage_report import total_of, usage_rows
 from dragoman.session.content import Content
+from dragoman.session.limits.model_prices import all_prices
 from dragoman.session.limits.spending_limits import SessionLimits
 from dragoman.session.state import (
     AgentEntry,
@@ -426,8 +426,6 @@ async def costs(server: Server, query: CostsQuery) -> CostList:
 
 
 async def usage(server: Server, query: UsageQuery) -> UsageList:
-    settings = server.launcher.settings()
-    turns = used_turns(
-        server.hub.store, query.since, lambda agent: quirks_of(settings, agent).sums_tokens
-    )
-    return UsageList(rows=await usage_rows(turns, query.by))
+    prices = all_prices(server.launcher.settings().prices)
+    rows = await usage_rows(used_turns(server.hub.store, query.since, prices), query.by)
+    return UsageList(rows=rows, total=total_of(rows))

@@ -288,7 +288,7 @@ _READING = (
         method="GET",
         path="/api/usage",
         handler=sessions.usage,
-        summary="What sessions have used, by day, agent, project or model",
+        summary="What sessions have used, by day, agent, project, model or session",
         query=session_shapes.UsageQuery,
         answer=session_shapes.UsageList,
     ),

@@ -31,6 +31,7 @@ from dragoman.session.facts import (
     SteerWay,
     SystemPrompt,
 )
+from dragoman.session.limits.spending import Spending
 from dragoman.session.limits.spending_limits import Reaction
 from dragoman.session.state import (
     AnyEntry,
@@ -473,6 +474,7 @@ class UsageQuery(CostsQuery):
 
 class UsageList(Shape):
     rows: list[UsageRow]
+    total: Spending
 
 
 class FilesQuery(Shape):

@@ -67,6 +67,16 @@ export interface ContextUsage extends Fact {
   cost?: Cost | null
 }
 
+export interface ModelTokens extends Fact {
+  model: string
+  total: number
+  input: number
+  output: number
+  thought?: number | null
+  cachedRead?: number | null
+  cachedWrite?: number | null
+}
+
 export interface TokenUsage extends Fact {
   total: number
   input: number
@@ -74,6 +84,8 @@ export interface TokenUsage extends Fact {
   thought?: number | null
   cachedRead?: number | null
   cachedWrite?: number | null
+  counted?: TokensOf
+  models?: ModelTokens[] | null
 }
 
 export interface BackgroundWork extends Fact {
@@ -226,6 +238,8 @@ export interface FileSummary {
 }
 
 export type Continuity = 'new' | 'continued' | 'replayed' | 'reset'
+
+export type TokensOf = 'turn' | 'session' | 'request'
 
 export type Decider =
   | 'person' | 'rule' | 'default' | 'nobody' | 'cancel' | 'offer' | 'host' | 'fence'

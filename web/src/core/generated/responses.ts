@@ -330,6 +330,38 @@ export interface CostAmount {
   currency: string
 }
 
+export interface Tokens {
+  total: number
+  input: number
+  cached: number
+  output: number
+  thought: number
+}
+
+export interface Spending {
+  turns: number
+  toolCalls: number
+  seconds: number
+  waited: number
+  tokens: Tokens | null
+  cost: Record<string, number>
+  estimated: Record<string, number>
+  parked: number
+  turnsWithoutTokens: number
+  turnsWithoutCost: number
+}
+
+export interface UsageRow {
+  name: string
+  title: string | null
+  spent: Spending
+}
+
+export interface UsageList {
+  rows: UsageRow[]
+  total: Spending
+}
+
 export type Status = 'idle' | 'running' | 'waiting' | 'parked' | 'interrupted' | 'closed'
 
 export type Grade = 'pass' | 'warn' | 'fail' | 'skip'

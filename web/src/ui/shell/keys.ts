@@ -33,6 +33,7 @@ export const SHORTCUTS: Shortcut[] = [
   { keys: 'g g', does: 'Grid', run: { 'g g': () => go('#/grid') } },
   { keys: 'g a', does: 'Agents', run: { 'g a': () => go('#/agents') } },
   { keys: 'g p', does: 'Policies', run: { 'g p': () => go('#/policies') } },
+  { keys: 'g u', does: 'Usage', run: { 'g u': () => go('#/usage') } },
   { keys: 'g r', does: 'Review the changes', run: { 'g r': reviewChanges } },
   { keys: '/', does: 'Search', run: { '/': () => focus('search') } },
   { keys: 'n', does: 'New session', run: { n: () => shell.open({ name: 'new' }) } },

@@ -7,6 +7,11 @@ export type Route =
   | { screen: 'policies'; folder: string }
   | { screen: 'session'; id: string; entry: number | null; replay: boolean; review: boolean }
   | { screen: 'search'; query: string }
+  | { screen: 'usage'; by: UsageGroup; days: number }
+
+export const USAGE_GROUPS = ['agent', 'model', 'project', 'session'] as const
+export type UsageGroup = (typeof USAGE_GROUPS)[number]
+export const USAGE_DAYS = [7, 30, 90]
 
 export function parseRoute(hash: string): Route {
   const [screen = '', id = '', what = '', entry = ''] = hash.replace(/^#\/?/, '').split('/').map(decode)
@@ -15,6 +20,9 @@ export function parseRoute(hash: string): Route {
   }
   if (screen === 'search') return { screen, query: id }
   if (screen === 'policies') return { screen, folder: id }
+  if (screen === 'usage') {
+    return { screen, by: USAGE_GROUPS.find((each) => each === id) ?? 'agent', days: USAGE_DAYS.find((each) => String(each) === what) ?? 30 }
+  }
   if (screen === 'inbox' || screen === 'agents' || screen === 'grid') return { screen }
   return { screen: 'home' }
 }
@@ -33,6 +41,7 @@ export const paths = {
   replay: (id: string) => `#/s/${encodeURIComponent(id)}/replay`,
   review: (id: string) => `#/s/${encodeURIComponent(id)}/review`,
   policies: (folder: string) => `#/policies/${encodeURIComponent(folder)}`,
+  usage: (by: UsageGroup, days: number) => `#/usage/${by}/${days}`,
   search: (query: string) => `#/search/${encodeURIComponent(query)}`,
 }
 

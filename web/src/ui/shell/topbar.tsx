@@ -34,6 +34,7 @@ export function TopBar() {
       <a className="counter tabbed" href="#/grid" aria-current={here('grid')} title="Grid"><Icon name="grid" /> <span className="wide">Grid</span></a>
       <a className="counter tabbed" href="#/agents" aria-current={here('agents')} title="Agents"><Icon name="bot" /> <span className="wide">Agents</span></a>
       <a className="counter tabbed" href="#/policies" aria-current={here('policies')} title="Policies"><Icon name="shield" /> <span className="wide">Policies</span></a>
+      <a className="counter tabbed" href="#/usage" aria-current={here('usage')} aria-label="Usage" title="Usage (g u)"><Icon name="chart" /></a>
       <ThemeButton />
       <button type="button" className="ghost tabbed" aria-label="Keyboard shortcuts" title="Keyboard shortcuts (?)" onClick={() => shell.open({ name: 'help' })}><Icon name="keyboard" /></button>
     </header>
@@ -45,7 +46,7 @@ export const CONTROL = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctr
 function Spent() {
   if (store.spent.length === 0) return null
   const words = store.spent.slice(0, 3).map(({ amount, currency }) => money(amount, currency)).join(' + ')
-  return <span className="counter tabbed spent" title="Cost of your sessions today, as reported by their agents">{words} <span className="wide">today</span></span>
+  return <a className="counter tabbed spent" href="#/usage" title="Cost of your sessions today, as reported by their agents; see Usage">{words} <span className="wide">today</span></a>
 }
 
 function LinkState() {

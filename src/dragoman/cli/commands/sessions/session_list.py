@@ -7,26 +7,34 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import msgspec
 
+from dragoman.agents.settings import load_settings
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.render.event_text import called
+from dragoman.cli.render.usage_words import cost_sum, duration, token_sum
 from dragoman.cli.run.hub_access import opened_hub, opened_store
 from dragoman.cli.standard_streams import terminal_width
 from dragoman.client.capabilities import SessionInfo
 from dragoman.hub.running.agent_pool import KnownSession, known_sessions
+from dragoman.hub.stored.spent import spent_by
 from dragoman.safe_text import columns, single_line
 from dragoman.schema.model import wire_name
+from dragoman.session.limits.model_prices import all_prices
+from dragoman.session.limits.spending import Spending
 from dragoman.store.base import Store
 from dragoman.store.records import Hit, SessionFilter, SessionRecord, public_fields
 
 Hosts: TypeAlias = dict[str, str]
+Used: TypeAlias = Mapping[str, Spending]
 
 _SHORT_ID = 10
+_ROOM_FOR_USED = 110
+"""Columns of a terminal from which on a list says what sessions have used."""
 _FOUND = {"\x01": "", "\x02": ""}
 
 
@@ -53,15 +61,29 @@ async def _list(options: argparse.Namespace, folder: str | None) -> None:
     async with opened_store() as store:
         records = await store.sessions(wanted)
         hosts = None if store.is_local else await _hosts(store)
+        spent: Used = {} if options.names else await _spent(store, records, options)
     if options.names:
         print("\n".join(word for record in records for word in (record.name, record.id) if word))
     elif options.json:
-        print_json([session_fields(record) | _whereabouts(record, hosts) for record in records])
+        print_json(
+            [
+                session_fields(each) | _whereabouts(each, hosts) | {"spent": spent[each.id]}
+                for each in records
+            ]
+        )
     elif not records:
         print("no sessions")
     else:
-        print("\n".join(_table(records, hosts)))
+        print("\n".join(_table(records, hosts, spent)))
         _tell_of_more(records, options.limit)
+
+
+async def _spent(store: Store, records: list[SessionRecord], options: argparse.Namespace) -> Used:
+    """For programs that ask for JSON, and people with room for it."""
+    if not (options.json or (sys.stdout.isatty() and room() >= _ROOM_FOR_USED)):
+        return {}
+    prices = all_prices(load_settings(options.settings).prices)
+    return {record.id: await spent_by(store, record, prices) for record in records}
 
 
 async def _hosts(store: Store) -> Hosts:
@@ -82,7 +104,7 @@ def _plain(value: Any) -> Any:
     return value.isoformat(timespec="milliseconds") if isinstance(value, datetime) else value
 
 
-def _table(records: list[SessionRecord], hosts: Hosts | None) -> list[str]:
+def _table(records: list[SessionRecord], hosts: Hosts | None, spent: Used) -> list[str]:
     now, folder, id_length = time.time(), max(room() // 5, 12), _shortest(records)
     rows = [
         (
@@ -92,12 +114,22 @@ def _table(records: list[SessionRecord], hosts: Hosts | None) -> list[str]:
             shortened(r.agent, folder),
             *(() if hosts is None else (shortened(hosts.get(r.home or "", "-"), folder),)),
             shortened(_folder(r), folder),
+            *(_used(spent[r.id]) if spent else ()),
             called(r.name, r.title),
         )
         for r in records
     ]
     host = () if hosts is None else ("HOST",)
-    return table(("SESSION", "STATUS", "AGE", "AGENT", *host, "FOLDER", "[NAME] TITLE"), rows)
+    used = ("TOKENS", "COST", "TIME") if spent else ()
+    headings = ("SESSION", "STATUS", "AGE", "AGENT", *host, "FOLDER", *used, "[NAME] TITLE")
+    return table(headings, rows)
+
+
+def _used(spent: Spending) -> tuple[str, str, str]:
+    """Nothing where no turn ever ran."""
+    if not spent.turns:
+        return "", "", ""
+    return token_sum(spent), cost_sum(spent), duration(spent.seconds)
 
 
 def _folder(record: SessionRecord) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.agents.extensions import reply_tokens
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod
 from dragoman.client.client_options import HostCapabilities
 from dragoman.client.dialects import translation
@@ -114,7 +115,7 @@ class V1(Dialect):
 
         def on_reply(raw: msgspec.Raw) -> None:
             reply = codec.decode(raw, v1.PromptResponse)
-            usage = translation.token_usage(reply.usage)
+            usage = reply_tokens(translation.token_usage(reply.usage), reply.meta)
             on_finished(Finished(reply.stop_reason, usage, reply.meta))
 
         try:

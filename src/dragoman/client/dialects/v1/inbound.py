@@ -17,6 +17,7 @@ from dragoman.agents.extensions import (
     TERMINAL_OUTPUTS,
     active_run,
     parent_call,
+    request_tokens,
     said,
 )
 from dragoman.client.dialects import translation
@@ -111,13 +112,17 @@ class Serving(SharedServing):
         if unfit is not None and isinstance(event, e.ToolCallUpdated):
             event.more = _unread(msgspec.json.decode(unfit, type=Told).update, event)
         events = [event] if event.meta is None else _with_meta(event, event.meta)
-        self._tell_run(told.session_id, event.meta)
+        self._tell_more(told.session_id, event.meta)
         self._host.on_events(told.session_id, events, size)
 
-    def _tell_run(self, session_id: str, meta: dict[str, Any] | None) -> None:
-        run_id = UNSET if meta is None else active_run(meta)
-        if run_id is not UNSET:
+    def _tell_more(self, session_id: str, meta: dict[str, Any] | None) -> None:
+        """What `_meta` says that does not become an event."""
+        if meta is None:
+            return
+        if (run_id := active_run(meta)) is not UNSET:
             self._host.on_run(session_id, run_id)
+        if (usage := request_tokens(meta)) is not None:
+            self._host.on_tokens(session_id, usage)
 
     def usual(self) -> Usual[v1.SessionNotification]:
         return Usual(
@@ -150,7 +155,7 @@ class Serving(SharedServing):
                     events.append(event)
                 else:
                     events += _with_meta(event, event.meta)
-                    self._tell_run(notification.session_id, event.meta)
+                    self._tell_more(notification.session_id, event.meta)
             except Exception:
                 logger.exception("an update could not be decoded")
         return events

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.agents.extensions import reply_tokens
 from dragoman.client.dialects import translation
 from dragoman.client.dialects.dialect import Finished, Host
 from dragoman.client.dialects.inbound import (
@@ -278,7 +279,8 @@ def _finished(wire: v2.StateUpdate) -> Finished | None:
     """None where the state says nothing about how work ended."""
     if wire.stop_reason is None and wire.error is None and wire.usage is None:
         return None
-    reason, usage = wire.stop_reason or "end_turn", translation.token_usage(wire.usage)
+    usage = reply_tokens(translation.token_usage(wire.usage), wire.meta)
+    reason = wire.stop_reason or "end_turn"
     return Finished(reason, usage, wire.meta, _failure(wire) if reason == "error" else None)
 
 
