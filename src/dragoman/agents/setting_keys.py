@@ -232,8 +232,8 @@ LIMIT_KEYS: Keys = {
     "currency": ("string", 'of the `cost`; default `"USD"`'),
     "per": (
         '`"session"`, `"turn"`, `"day"`, `"agent"` or `"project"`',
-        "what it is a limit of: the whole session, each turn, or all sessions together, of a day, "
-        'of the agent or in the folder; default `"session"`',
+        "what the limit covers: the whole session, each turn, or all sessions together (of a day, "
+        'of the agent, or in the folder); default `"session"`',
     ),
     "then": (
         '`"stop"`, `"ask"` or `"warn"`',

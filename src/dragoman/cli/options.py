@@ -253,16 +253,15 @@ def add_limit_options(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--at-max",
         choices=("stop", "ask", "warn"),
-        help="at one of these limits: stop the turn, hold it and ask whether it may use more, or "
-        "only warn (default: stop). With /turn, /day, /agent or /project behind it, as in "
-        "--max-cost 5/day, a limit is one of each turn, or of all sessions of the day, the agent "
-        "or the folder",
+        help="what to do at one of these limits: stop the turn, hold it and ask whether it may use "
+        "more, or only warn (default: stop). Add /turn, /day, /agent or /project to a limit, as "
+        "in --max-cost 5/day, to limit each turn, or all sessions of a day, an agent or a folder",
     )
     limits.add_argument(
         "--on-limit",
         choices=("park", "ask", "fail"),
-        help="when the agent reports a limit of its model provider: wait and send the prompt again "
-        "(park), leave that to you (ask), or fail (default: the settings, else fail)",
+        help="what to do when the agent reports a limit of its model provider: wait and send the "
+        "prompt again (park), leave that to you (ask), or fail (default: the settings, else fail)",
     )
 
 

@@ -285,7 +285,7 @@ class ElicitationQuestion(msgspec.Struct, omit_defaults=True, rename="camel"):
     subagent: str | None = None
     asked_by: str | None = None
     limit: ReachedLimit | None = None
-    """Of a question that Dragoman asks itself: the limit that it is about."""
+    """For a question that Dragoman itself asks: the limit that it is about."""
 
     def as_kind(self, kind: type[Form], **changes: Any) -> Form:
         """The same question as a struct of another kind, with its own fields in `changes`."""

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, text in (
         ("path", "print the path of the settings file"),
         ("show", "print the settings; without the values of env and headers"),
-        ("edit", "edit the settings in $VISUAL or $EDITOR; they are checked before they count"),
+        ("edit", "edit the settings in $VISUAL or $EDITOR; only valid settings are saved"),
     ):
         add_settings_option(actions.add(name, text, module="config").add_argument)
 
