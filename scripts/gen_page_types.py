@@ -67,6 +67,11 @@ ANSWERS: tuple[Struct, ...] = (
         server_shapes.AgentSessionShape,
     ),
     *(
+        server_shapes.CurrentProvider,
+        server_shapes.ProviderShape,
+        server_shapes.ProviderList,
+    ),
+    *(
         server_shapes.SignIn,
         server_shapes.SignIns,
         server_shapes.Question,

@@ -111,6 +111,50 @@ async def test_what_an_agent_asks_while_signing_in_is_answered_there(tmp_path: P
         await expect(question).to_have_count(0)
 
 
+async def test_the_model_providers_of_an_agent_are_shown_and_set(tmp_path: Path) -> None:
+    program = Path(__file__).parent.parent / "cli" / "programs" / "providers_agent.py"
+    agents = {"gateway": {"command": sys.executable, "args": ["-S", str(program)]}}
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"agent_servers": agents}))
+    async with (
+        served(tmp_path, "--settings", str(settings)) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await page.evaluate("location.hash = '#/agents'")
+        card = page.locator(".agents .card", has_text="gateway").first
+        await card.get_by_role("button", name="Model providers").click()
+        provider = card.get_by_label("Model providers").get_by_role("listitem")
+        await expect(provider).to_contain_text("openai at https://api.example")
+        await provider.get_by_label("Protocol").select_option("anthropic")
+        await provider.get_by_label("Address").fill("https://llm.example")
+        await provider.get_by_label("Authorization header").fill("Bearer k")
+        await provider.get_by_role("button", name="Set").click()
+        await expect(provider).to_contain_text("anthropic at https://llm.example")
+        await expect(provider.get_by_label("Authorization header")).to_have_value("")
+        # In sessions too: the agent tells what it was given.
+        await new_session(page)
+        await prompt(page, "what were you given?")
+        await expect(page.locator(".said.agent")).to_contain_text("Bearer k")
+        await page.evaluate("location.hash = '#/agents'")
+        await card.get_by_role("button", name="Model providers").click()
+        await provider.get_by_role("button", name="Switch off").click()
+        await expect(provider).to_contain_text("switched off")
+        await expect(provider.get_by_role("button", name="Switch off")).to_have_count(0)
+
+
+async def test_an_agent_without_model_providers_says_so(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "optional")) as site,
+        browsed() as browser,
+        person(browser, site, refused=409) as page,
+    ):
+        await page.evaluate("location.hash = '#/agents'")
+        card = page.locator(".agents .card").first
+        await card.get_by_role("button", name="Model providers").click()
+        await expect(card.locator(".notice")).to_contain_text("providers")
+
+
 def careful(folder: Path) -> tuple[str, str]:
     """The arguments with which the server has this agent alone."""
     program = Path(__file__).parent / "programs" / "asks_at_load.py"

@@ -3,7 +3,7 @@
 
 import type {
   Accepted, AddedRule, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape,
-  LimitList, ListedAgent, ProjectRuleList, Question, RevertAnswer, RewindAnswer, RuleList, SignIns, SteerAnswer, Summary, Upload, UsageList, Verdict,
+  LimitList, ListedAgent, ProjectRuleList, ProviderList, Question, RevertAnswer, RewindAnswer, RuleList, SignIns, SteerAnswer, Summary, Upload, UsageList, Verdict,
 } from '../core/generated/responses'
 import type { Json } from '../core/generated/content'
 import type { Event } from '../core/generated/events'
@@ -12,7 +12,7 @@ import { token } from './token'
 
 export type {
   Accepted, AgentSessionShape, CostAmount as Amount, DoctorReport, FileChange, FileChanges, FrameShape as RawFrame, BoundLimit,
-  HitShape as SearchHit, ListedAgent as AgentInfo, ProjectRule, ProjectRuleList, Question as AgentQuestion, RuleShape as Policy, SignIn as SignInMethod,
+  HitShape as SearchHit, ListedAgent as AgentInfo, ProviderShape as ModelProvider, ProjectRule, ProjectRuleList, Question as AgentQuestion, RuleShape as Policy, SignIn as SignInMethod,
   SignIns, Status, Summary, Upload, UsageList, Verdict,
 } from '../core/generated/responses'
 
@@ -165,6 +165,10 @@ export const agents = {
   allQuestions: () => call<{ questions: Question[] }>('GET', '/api/questions'),
   answer: (name: string, id: string, action: string, content?: Json) =>
     call<unknown>('POST', `${agentAt(name)}/questions/${encodeURIComponent(id)}`, { action, ...(content && { content }) }),
+  providers: (name: string) => call<ProviderList>('GET', `${agentAt(name)}/providers`),
+  setProvider: (name: string, id: string, body: { apiType: string; baseUrl: string; headers: Record<string, string> }) =>
+    call<unknown>('PUT', `${agentAt(name)}/providers/${encodeURIComponent(id)}`, body),
+  disableProvider: (name: string, id: string) => call<unknown>('DELETE', `${agentAt(name)}/providers/${encodeURIComponent(id)}`),
   doctor: (name: string) => call<DoctorReport>('POST', `${agentAt(name)}/doctor`),
 }
 

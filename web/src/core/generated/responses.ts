@@ -150,6 +150,22 @@ export interface AgentSessionShape {
   status: string | null
 }
 
+export interface CurrentProvider {
+  apiType: string
+  baseUrl: string
+}
+
+export interface ProviderShape {
+  providerId: string
+  supported: string[]
+  required: boolean
+  current: CurrentProvider | null
+}
+
+export interface ProviderList {
+  providers: ProviderShape[]
+}
+
 export interface SignIn {
   id: string
   name: string

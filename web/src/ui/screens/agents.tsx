@@ -7,6 +7,7 @@ import { store } from '../../live/store'
 import { Icon, Spinner, type IconName } from '../common/icons'
 import { Plain } from '../common/plain_text'
 import { attempt } from '../shell/shell'
+import { Providers } from './providers'
 import { SignInMethods } from './sign_in'
 
 export function Agents() {
@@ -30,7 +31,8 @@ export function Agents() {
 function Agent({ agent }: { agent: AgentInfo }) {
   const [busy, setBusy] = useState('')
   const [report, setReport] = useState<DoctorReport | null>(null)
-  const [signing, setSigning] = useState(false)
+  const [open, setOpen] = useState<'signin' | 'providers' | null>(null)
+  const toggle = (what: 'signin' | 'providers') => setOpen(open === what ? null : what)
   const missing = agent.state === 'missing'
   const run = async <T,>(what: string, work: Promise<T>, then: (result: T) => void) => {
     setBusy(what)
@@ -54,10 +56,12 @@ function Agent({ agent }: { agent: AgentInfo }) {
       {!missing && (
         <div className="options">
           <button type="button" disabled={busy !== ''} onClick={() => void run('doctor', api.doctor(agent.name), setReport)}>{busy === 'doctor' ? <Spinner /> : <Icon name="check" />} Check</button>
-          <button type="button" aria-expanded={signing} onClick={() => setSigning(!signing)}><Icon name="shield" /> Sign in</button>
+          <button type="button" aria-expanded={open === 'signin'} onClick={() => toggle('signin')}><Icon name="shield" /> Sign in</button>
+          <button type="button" aria-expanded={open === 'providers'} onClick={() => toggle('providers')}><Icon name="link" /> Model providers</button>
         </div>
       )}
-      {signing && <SignInMethods agent={agent.name} />}
+      {open === 'signin' && <SignInMethods agent={agent.name} />}
+      {open === 'providers' && <Providers agent={agent.name} />}
       {report && <Doctor report={report} />}
     </li>
   )
