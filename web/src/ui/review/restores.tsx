@@ -84,7 +84,7 @@ export function Conflicts({ reasons, cwd, again }: ConflictsProps) {
   return (
     <Modal title="Changed since" className="conflicts">
       <form className="stack" onSubmit={submit}>
-        <p>Nothing was put back yet. {files.length === 1 ? 'This file was' : `These ${files.length} files were`} changed by someone else in the meantime. Choose for each.</p>
+        <p>Nothing was put back yet. {files.length === 1 ? 'This file was' : `These ${files.length} files were`} changed by someone else in the meantime. {files.length === 1 ? 'Choose what becomes of it.' : 'Choose for each.'}</p>
         {files.length > 1 && (
           <div className="options">
             <button type="button" className="small" onClick={() => all('keep')}>Keep all</button>
