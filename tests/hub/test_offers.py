@@ -54,6 +54,13 @@ async def test_a_process_serves_only_sessions_that_are_offered_the_same(tmp_path
         assert lives[1].agent is lives[3].agent
 
 
+def test_the_stricter_fence_of_two_offers_holds() -> None:
+    asking, fenced = Offer(fence="ask"), Offer(files=False, fence="on")
+    assert asking.within(fenced) == fenced.within(asking) == Offer(files=False, fence="ask")
+    assert EVERYTHING.within(asking) == asking.within(EVERYTHING) == asking
+    assert Offer(fence="require").within(asking).fence == "require"
+
+
 async def test_a_session_keeps_its_offer_when_another_process_goes_on_with_it(
     tmp_path: Path,
 ) -> None:

@@ -16,7 +16,7 @@ from dragoman.agents.settings import Settings, parse_settings
 from dragoman.client.mcp import HttpServer, StdioServer
 from dragoman.errors import UnknownAgent, Unsupported
 from dragoman.hub.running.settings_launcher import SettingsLauncher, run_in, started_in
-from dragoman.session.facts import Offer
+from dragoman.session.facts import FenceMode, Offer
 
 SETTINGS = """{
   "agent_servers": {
@@ -120,3 +120,21 @@ async def test_what_is_switched_off_is_not_offered(
         pass
     offered = json.loads(frames[0])["params"]["clientCapabilities"]
     assert (bool(offered.get("fs")), bool(offered.get("terminal"))) == told
+
+
+@pytest.mark.parametrize(
+    ("settings_say", "session_says", "mode"),
+    [
+        ("off", "off", None),
+        ("off", "ask", "ask"),
+        ("require", "on", "require"),
+        ("on", "off", "on"),
+    ],
+)
+def test_the_stricter_fence_of_session_and_settings_counts(
+    settings_say: str, session_says: FenceMode, mode: str | None
+) -> None:
+    settings = parse_settings(json.dumps({"fence": settings_say}), "settings.json")
+    found = SettingsLauncher(lambda: settings, Policy())
+    fence = found.client("demo", "/", Offer(fence=session_says)).fence
+    assert (fence and fence.mode) == mode

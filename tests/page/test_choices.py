@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from page.browsing import browsed, meeting, new_session, person, prompt, ran
 from page.site import scripted, served
 from playwright.async_api import expect
@@ -278,6 +279,25 @@ async def test_a_folder_that_is_not_there_is_said_at_its_field(tmp_path: Path) -
         await expect(dialog).to_contain_text("The server’s start folder")
         await dialog.get_by_role("button", name="Start", exact=True).click()
         await expect(page.locator(".head .facts")).to_contain_text(site.workspace.name)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a fence needs Linux")
+async def test_a_new_session_can_have_a_fence_which_its_header_shows(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await page.get_by_role("button", name="New session", exact=True).first.click()
+        dialog = page.get_by_role("dialog", name="New session")
+        await dialog.get_by_label("Agent").select_option("demo")
+        await dialog.get_by_text("More options").click()
+        await dialog.get_by_label("Fence").select_option("Required")
+        await expect(dialog).to_contain_text("Without a fence the session does not start.")
+        await dialog.get_by_role("button", name="Start", exact=True).click()
+        await expect(
+            page.locator(".head").get_by_text("fenced · network: all", exact=True)
+        ).to_be_visible()
 
 
 async def test_the_folder_is_that_of_the_project_one_is_in(tmp_path: Path) -> None:

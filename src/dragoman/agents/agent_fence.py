@@ -11,8 +11,9 @@ from typing import Literal
 
 from dragoman.agents.known import KnownAgent, known_agents, known_as
 from dragoman.host.fence.fence import Fence, sockets_of_others
-from dragoman.host.fence.fence_terms import FenceMode, FenceTerms, NetworkTerms
+from dragoman.host.fence.fence_terms import FenceTerms, NetworkTerms
 from dragoman.host.fence.floor import Floor, Own, floor_for
+from dragoman.session.facts import FenceMode
 from dragoman.transport.stdio import AgentCommand
 
 _WORDS = 3

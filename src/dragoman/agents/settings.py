@@ -35,16 +35,22 @@ from dragoman.agents.setting_keys import (
 from dragoman.data_directory import settings_file
 from dragoman.errors import ConfigError, UnknownAgent
 from dragoman.host.fence.fence_terms import (
-    FENCE_MODES,
     NO_FENCE,
-    FenceMode,
     FenceTerms,
     NetworkTerms,
 )
 from dragoman.host.rules.policy_file import read_strict_json
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.workspace.regular_file import read_regular
-from dragoman.session.facts import EVERYTHING, MOST_SYSTEM_PROMPT, Offer, OnLimit, SystemPrompt
+from dragoman.session.facts import (
+    EVERYTHING,
+    FENCE_MODES,
+    MOST_SYSTEM_PROMPT,
+    FenceMode,
+    Offer,
+    OnLimit,
+    SystemPrompt,
+)
 from dragoman.session.limits.prices import Price
 from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.transport.stdio import AgentCommand

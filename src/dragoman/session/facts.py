@@ -19,15 +19,32 @@ _CURRENCY = 16
 """Characters of what money is called."""
 
 
+FenceMode: TypeAlias = Literal["off", "on", "ask", "require"]
+"""`on`: fenced if the system can do it; `ask`: the same, and a write outside becomes a question;
+`require`: nothing is started without."""
+FENCE_MODES: tuple[FenceMode, ...] = ("off", "on", "ask", "require")
+
+
+def stricter(one: FenceMode, other: FenceMode) -> FenceMode:
+    """The later of the two, in the order above."""
+    return FENCE_MODES[max(map(FENCE_MODES.index, (one, other)))]
+
+
 class Offer(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """What an agent is offered on this machine. What is off is neither advertised nor served."""
 
     files: bool = True
     terminals: bool = True
+    fence: FenceMode = "off"
+    """Around the programs of its session, where the settings say nothing stricter."""
 
     def within(self, other: Offer) -> Offer:
         """What both offer."""
-        return Offer(files=self.files and other.files, terminals=self.terminals and other.terminals)
+        return Offer(
+            files=self.files and other.files,
+            terminals=self.terminals and other.terminals,
+            fence=stricter(self.fence, other.fence),
+        )
 
 
 EVERYTHING = Offer()

@@ -60,12 +60,15 @@ const query = (fields: Record<string, string | number | undefined>) => {
 }
 
 /** What of its host an agent is offered. */
-export interface Offered { files: boolean; terminals: boolean }
+export interface Offered { files: boolean; terminals: boolean; fence?: FenceMode }
+
+/** `on`: fenced if the system can do it; `ask`: and a write outside is a question; `require`: or nothing is started. */
+export type FenceMode = 'off' | 'on' | 'ask' | 'require'
 
 /** Sent to the agent whenever it opens the session; without a mode, added to its own instructions. */
 export interface SystemPrompt { text: string; mode?: 'append' | 'override' }
 
-export interface NewSession { agent: string; host?: string; cwd?: string; mode?: string; config?: Record<string, string | boolean>; offer?: Offered; systemPrompt?: SystemPrompt; limits?: LimitWish[] }
+export interface NewSession { agent: string; host?: string; cwd?: string; mode?: string; config?: Record<string, string | boolean>; offer?: Offered; fence?: FenceMode; systemPrompt?: SystemPrompt; limits?: LimitWish[] }
 
 /** One thing that may be used up, as in the settings. */
 export interface LimitWish { cost?: number; tokens?: number; time?: string; toolCalls?: number; turns?: number; per?: LimitScope; then?: 'stop' | 'ask' | 'warn' }

@@ -23,7 +23,7 @@ from dragoman.client.client_options import HostCapabilities, Timeouts
 from dragoman.client.mcp import McpServer
 from dragoman.data_directory import settings_file
 from dragoman.errors import Unsupported
-from dragoman.host.fence.fence_terms import FenceTerms, NetworkTerms, changed_terms
+from dragoman.host.fence.fence_terms import FenceTerms, NetworkTerms, at_least, changed_terms
 from dragoman.host.rules.policy import Policy, flag_rules
 from dragoman.hub.running.settings_launcher import fence_of
 from dragoman.session.facts import MOST_SYSTEM_PROMPT, Offer, OnLimit, SystemPrompt
@@ -268,6 +268,7 @@ def client_for(
     Raises UsageError for a recording that cannot be written.
     """
     offer = job.agent.offer.within(offer)
+    fence = at_least(job.fence, offer.fence)
     # Someone who answers from another window is a person, too.
     is_attended = asker is not None or job.options.on_ask == "wait"
     could_write = job.policy.could_allow("write", agent=job.agent.name, person=is_attended)
@@ -289,7 +290,7 @@ def client_for(
         protocol=job.agent.protocol,
         proxies=job.proxies,
         model_providers=job.agent.providers,
-        fence=fence_of(job.fence, [job.cwd, *job.more_folders], job.agent, job.command),
+        fence=fence_of(fence, [job.cwd, *job.more_folders], job.agent, job.command),
         limits=job.limits,
         on_limit=on_limit_of(job),
     )

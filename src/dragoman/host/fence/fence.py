@@ -22,7 +22,7 @@ from dragoman.errors import FenceError, StartError
 from dragoman.fence.plan import FencePlan
 from dragoman.fence.seccomp_listener import let_all_through
 from dragoman.host.fence.covered_paths import listening_sockets, without_sockets
-from dragoman.host.fence.fence_terms import FenceMode, NetworkTerms
+from dragoman.host.fence.fence_terms import NetworkTerms
 from dragoman.host.fence.floor import FenceWay, Floor
 from dragoman.host.fence.network.fence_network import FenceNetwork
 from dragoman.host.fence.overseer import Overseer, ProgramLog
@@ -31,6 +31,7 @@ from dragoman.host.rules.policy import Policy
 from dragoman.host.workspace.roots import Workspace
 from dragoman.process.spawn import spawn
 from dragoman.session.events import Event
+from dragoman.session.facts import FenceMode
 
 
 class Fence:

@@ -7,12 +7,10 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from dragoman.session.facts import FenceMode, stricter
+
 NetworkTerms: TypeAlias = Literal["all", "none"] | tuple[str, ...]
 """What is reached: everything, nothing, or these hosts, such as `example.com:443`."""
-FenceMode: TypeAlias = Literal["off", "on", "ask", "require"]
-"""`on`: fenced if the system can do it; `ask`: the same, and a write outside becomes a question;
-`require`: nothing is started without."""
-FENCE_MODES: tuple[FenceMode, ...] = ("off", "on", "ask", "require")
 
 
 class FenceTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,3 +35,8 @@ def changed_terms(
         is_wanted = network != "all" and terms.mode == "off"
         terms = replace(terms, network=network, mode="on" if is_wanted else terms.mode)
     return terms if mode is None else replace(terms, mode=mode)
+
+
+def at_least(terms: FenceTerms, mode: FenceMode) -> FenceTerms:
+    """In this mode, where they say nothing stricter."""
+    return replace(terms, mode=stricter(terms.mode, mode))

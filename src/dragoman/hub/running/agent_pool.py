@@ -142,7 +142,7 @@ class AgentPool:
 
         Raises whatever entering a client raises.
         """
-        if not self.launcher.is_shared(agent):
+        if offer.fence != "off" or not self.launcher.is_shared(agent):
             return _used(await self._start(agent, cwd, offer, more))
         key = (agent, offer)
         async with self._starting.setdefault(key, asyncio.Lock()):

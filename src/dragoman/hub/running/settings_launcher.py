@@ -23,10 +23,10 @@ from dragoman.client.client import Client
 from dragoman.client.client_options import HostCapabilities
 from dragoman.client.mcp import McpServer
 from dragoman.errors import FenceError, Unsupported
-from dragoman.host.fence.fence_terms import FenceMode, FenceTerms, NetworkTerms, changed_terms
+from dragoman.host.fence.fence_terms import FenceTerms, NetworkTerms, at_least, changed_terms
 from dragoman.host.rules.policy import Policy
 from dragoman.rpc import Tap
-from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
+from dragoman.session.facts import EVERYTHING, FenceMode, Offer, SystemPrompt
 from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import RemoteAgent
@@ -81,7 +81,7 @@ class SettingsLauncher:
             proxies=[run_in(proxy, cwd) for proxy in found.proxies],
             capabilities=_capabilities(found.offer.within(self._offer).within(offer)),
             tap=tap,
-            fence=fence_of(self._terms(found), [cwd], found, target),
+            fence=fence_of(at_least(self._terms(found), offer.fence), [cwd], found, target),
             model_providers=found.providers | self.model_providers.get(agent, {}),
             limits=(*self._limits, *self.settings().limits),
             on_limit=found.on_limit or self.settings().on_limit,

@@ -9,7 +9,7 @@ from contextlib import suppress
 import msgspec
 
 from dragoman.agents.limit_settings import BadLimit, read_limits
-from dragoman.errors import DragomanError, UnknownSession
+from dragoman.errors import ConfigError, DragomanError, UnknownSession
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.stored.spent import used_turns
@@ -155,7 +155,14 @@ async def create(server: Server, body: NewSession) -> Summary:
     told = msgspec.structs.replace(body, system_prompt=prompt)
     wanted = msgspec.convert(told, WantedPlace, from_attributes=True)
     wanted = msgspec.structs.replace(wanted, own_limits=_limits_of(server, body))
-    session_id = await begin(server, wanted)
+    offer = msgspec.structs.replace(wanted.offer, fence=body.fence)
+    wanted = msgspec.structs.replace(wanted, offer=offer)
+    try:
+        session_id = await begin(server, wanted)
+    except ConfigError as error:
+        if error.file != "fence":
+            raise
+        raise RequestFailed(400, "invalid", str(error)) from None
     try:
         if body.mode is not None:
             await server.hub.send(session_id, c.SetMode(body.mode))

@@ -18,7 +18,7 @@ from dragoman.agents.listing import list_agents
 from dragoman.agents.settings import Retention, load_settings
 from dragoman.data_directory import data_directory
 from dragoman.errors import CommandRefused, ConfigError, DragomanError
-from dragoman.host.fence.fence_terms import FenceMode, NetworkTerms
+from dragoman.host.fence.fence_terms import NetworkTerms
 from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.rule import Rule
 from dragoman.hub.assembly import limits_in, new_hub
@@ -30,7 +30,7 @@ from dragoman.hub.running.settings_launcher import SettingsLauncher
 from dragoman.hub.stored.retention import in_words, keep_pruning
 from dragoman.process import descriptors
 from dragoman.session.events import PermissionRequested, TurnEnded
-from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.session.facts import EVERYTHING, FenceMode, Offer
 from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.store.base import Store
 from dragoman.store.open import open_when_there

@@ -20,6 +20,7 @@ from dragoman.session.facts import (
     Command,
     ConfigOption,
     ContextUsage,
+    FenceMode,
     LeftOut,
     LimitScope,
     Modes,
@@ -181,10 +182,11 @@ class LimitShape(Shape, forbid_unknown_fields=True):
 
 class NewSession(Shape):
     """Without an agent or a folder, the server's own; without a host, the least busy one that has
-    both. The session keeps its `offer` and its `system_prompt`, wherever it continues. A system
-    prompt that is only a text is added to the agent's own instructions; without one, that of the
-    settings counts. Its `limits` hold besides those of the settings; `onLimit` says what becomes of
-    a prompt when the agent reports a limit of its model provider."""
+    both. The session keeps its `offer`, its `fence` and its `system_prompt`, wherever it continues;
+    a stricter fence of the host's settings or flags counts more. A system prompt that is only a
+    text is added to the agent's own instructions; without one, that of the settings counts. Its
+    `limits` hold besides those of the settings; `onLimit` says what becomes of a prompt when the
+    agent reports a limit of its model provider."""
 
     agent: str | None = None
     cwd: str | None = None
@@ -195,6 +197,7 @@ class NewSession(Shape):
     additional_directories: list[str] = msgspec.field(default_factory=list[str])
     offer: OfferShape = msgspec.field(default_factory=OfferShape)
     system_prompt: str | SystemPrompt | None = None
+    fence: FenceMode = "off"
     limits: list[LimitShape] = msgspec.field(default_factory=list[LimitShape])
     on_limit: OnLimit | None = None
 

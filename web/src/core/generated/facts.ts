@@ -5,6 +5,7 @@ import type { Content, Json, ToolContent } from './content'
 export interface Offer {
   files: boolean
   terminals: boolean
+  fence: FenceMode
 }
 
 export interface SystemPrompt {
@@ -238,6 +239,8 @@ export interface FileSummary {
 }
 
 export type Continuity = 'new' | 'continued' | 'replayed' | 'reset'
+
+export type FenceMode = 'off' | 'on' | 'ask' | 'require'
 
 export type TokensOf = 'turn' | 'session' | 'request'
 

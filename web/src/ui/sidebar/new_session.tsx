@@ -1,7 +1,7 @@
 // A new session: which agent, in which folder, in which mode, with which model, what it is offered and told.
 
 import { useState, type FormEvent } from 'react'
-import { ApiError, agents as api, hosts as listHosts, sessions, type AgentSessionShape, type Offered, type SystemPrompt } from '../../live/api'
+import { ApiError, agents as api, hosts as listHosts, sessions, type AgentSessionShape, type FenceMode, type Offered, type SystemPrompt } from '../../live/api'
 import { ago } from '../../core/text/format'
 import { reveal } from '../../core/text/safe_text'
 import { useSignal } from '../../live/signal'
@@ -18,7 +18,7 @@ import { attemptSignedIn, shell } from '../shell/shell'
 import { YoloNotice } from '../permissions/yolo'
 
 // What was chosen for a session that could not begin, because of a sign-in for example.
-let unfinished: { agent: string; folder: string; mode: string; model: string; host: string; offer: Offered; system: SystemPrompt; limits: TypedLimits } | null = null
+let unfinished: { agent: string; folder: string; mode: string; model: string; host: string; offer: Offered; fence: FenceMode; system: SystemPrompt; limits: TypedLimits } | null = null
 
 export function NewSession({ cwd }: { cwd: string | undefined }) {
   const [agent, setAgent] = useAgent(unfinished?.agent)
@@ -33,6 +33,7 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
   const own = hosts.length > 1 ? hosts.find((each) => each.name === host)?.cwd : hosts[0]?.cwd
   const folder = typed ?? project ?? own ?? ''
   const [offered, setOffered] = useState<Offered>(unfinished?.offer ?? EVERYTHING)
+  const [fence, setFence] = useState<FenceMode>(unfinished?.fence ?? 'off')
   const [system, setSystem] = useState<SystemPrompt>(unfinished?.system ?? { text: '', mode: 'append' })
   const [limits, setLimits] = useState<TypedLimits>(unfinished?.limits ?? NO_LIMITS)
   const told = system.text.trim() !== ''
@@ -47,14 +48,14 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
     setBusy(true)
     setWrong('')
     const config = model.trim() ? { config: { [offer?.modelOption ?? 'model']: model.trim() } } : {}
-    const wish = { agent, ...(host && { host }), ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...config, ...(told && { systemPrompt: system }), ...wishedLimits(limits), offer: offered }
+    const wish = { agent, ...(host && { host }), ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...config, ...(told && { systemPrompt: system }), ...wishedLimits(limits), offer: offered, ...(fence !== 'off' && { fence }) }
     const session = await attemptSignedIn(agent, sessions.create(wish).catch((error: unknown) => {
       if (!isAbout(error, folder.trim())) throw error
       setWrong(error.message)
       return null
     }))
     setBusy(false)
-    unfinished = session === null ? { agent, folder, mode, model, host, offer: offered, system, limits } : null
+    unfinished = session === null ? { agent, folder, mode, model, host, offer: offered, fence, system, limits } : null
     if (session === null) return
     shell.set({ dialog: null, drawer: false, writing: session.id })
     store.add(session)
@@ -81,13 +82,14 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
             </select>
           </label>
         )}
-        <details className="more" open={Boolean(mode || model) || told || limits !== NO_LIMITS || offered !== EVERYTHING}>
+        <details className="more" open={Boolean(mode || model) || told || fence !== 'off' || limits !== NO_LIMITS || offered !== EVERYTHING}>
           <summary>More options</summary>
           <Chosen label="Mode" choices={offer?.modes ?? []} value={mode} onChange={setMode} />
           <Chosen label="Model" choices={offer?.models ?? []} value={model} onChange={setModel} />
           <SystemPromptField value={system} onChange={setSystem} />
           <LimitFields value={limits} onChange={setLimits} />
           <OfferSwitches value={offered} onChange={setOffered} />
+          <FenceField value={fence} onChange={setFence} />
         </details>
         <YoloNotice />
         <div className="options"><button type="submit" className="primary" disabled={busy || store.agents.length === 0}>{busy && <Spinner />} {busy ? 'Starting the agent…' : 'Start'}</button></div>
@@ -107,6 +109,27 @@ function SystemPromptField({ value, onChange }: { value: SystemPrompt; onChange:
         <textarea rows={3} value={value.text} onChange={(e) => onChange({ ...value, text: e.target.value })} placeholder="From your settings, if they have one" />
       </label>
       <label className="check"><input type="checkbox" checked={value.mode === 'override'} onChange={(e) => onChange({ ...value, mode: e.target.checked ? 'override' : 'append' })} /> Replace the built-in instructions</label>
+    </div>
+  )
+}
+
+const FENCES: Record<FenceMode, [string, string]> = {
+  off: ['As in the settings', 'The settings of the server decide whether there is a fence.'],
+  on: ['If the system can build one', 'The agent and its programs can write only in the folder.'],
+  ask: ['Ask about writes outside', 'The agent and its programs can write only in the folder; you are asked about other files.'],
+  require: ['Required', 'Without a fence the session does not start.'],
+}
+
+/** Stricter settings of the host count more. */
+function FenceField({ value, onChange }: { value: FenceMode; onChange: (value: FenceMode) => void }) {
+  return (
+    <div className="field">
+      <label className="field"><span className="label">Fence</span>
+        <select value={value} onChange={(e) => onChange(e.target.value as FenceMode)} aria-describedby="fence-note">
+          {Object.entries(FENCES).map(([mode, [name]]) => <option key={mode} value={mode}>{name}</option>)}
+        </select>
+      </label>
+      <small id="fence-note">{FENCES[value][1]}</small>
     </div>
   )
 }
