@@ -34,9 +34,8 @@ from dragoman.errors import (
     Unsupported,
     VersionMismatch,
     WouldDeadlock,
-    remote_error,
-    to_wire,
 )
+from dragoman.wire.error_replies import remote_error, to_wire
 
 ALL = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, DragomanError)]
 NAMES = {c.__name__ for c in ALL}

@@ -246,9 +246,6 @@ class ResourceNotFound(RemoteError):
     code, title = -32002, "resource not found"
 
 
-_BY_CODE = {cls.code: cls for cls in RemoteError.__subclasses__()}
-
-
 class SessionError(DragomanError):
     """Something is wrong with one session; others continue."""
 
@@ -564,24 +561,6 @@ class WouldDeadlock(DragomanError):
             f"{self.method} was called from a notification handler: its reply is read only after "
             "the handler returns; start a task for the call instead"
         )
-
-
-def remote_error(code: int, message: str, data: Any = None) -> RemoteError:
-    """The exception for an error reply; an unknown code gives a plain `RemoteError`."""
-    cls = _BY_CODE.get(code, RemoteError)
-    return cls(message, data, code=code)
-
-
-def to_wire(error: BaseException) -> tuple[int, str, Any]:
-    """Code, message and data with which to answer when a handler raised `error`."""
-    match error:
-        case RemoteError():
-            return error.code, error.message, error.data
-        case DragomanError():
-            return InternalError.code, str(error), None
-        case _:
-            # Only our own errors were written for the other side to read.
-            return InternalError.code, InternalError.title, None
 
 
 def _detail(data: Any) -> str:

@@ -24,11 +24,10 @@ from dragoman.errors import (
     PeerStalled,
     RequestCancelled,
     WouldDeadlock,
-    remote_error,
-    to_wire,
 )
 from dragoman.transport.transport import Transport
 from dragoman.wire import messages
+from dragoman.wire.error_replies import remote_error, to_wire
 from dragoman.wire.fast_path import Usual
 from dragoman.wire.framing import MAX_FRAME_BYTES, Framer, Noise
 from dragoman.wire.in_flight import CANCEL_REQUEST, Answers, Calls, cancelled_id, encode_cancel

@@ -10,8 +10,9 @@ import pytest
 from support.peers import Wire, connected, settled, soon
 
 from dragoman import errors
-from dragoman.errors import CallTimeout, InternalError, RemoteError, remote_error
+from dragoman.errors import CallTimeout, InternalError, RemoteError
 from dragoman.rpc import Peer
+from dragoman.wire.error_replies import remote_error
 
 
 def reply(key: bytes, result: bytes = b'"done"') -> bytes:

@@ -11,6 +11,7 @@ import os
 import msgspec
 
 from dragoman.errors import CommandRefused
+from dragoman.hub.session_records import RecordOptions
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
 from dragoman.session.limits.spending_limits import NO_LIMITS, SessionLimits
 from dragoman.store.records import HostRecord
@@ -34,6 +35,17 @@ class WantedPlace(msgspec.Struct, kw_only=True, frozen=True):
     offer: Offer = EVERYTHING
     system_prompt: SystemPrompt | None = None
     own_limits: SessionLimits = NO_LIMITS
+
+    def options(self, folders: list[str]) -> RecordOptions:
+        """What the session is given, with its additional `folders` as they are called there."""
+        return {
+            "session_id": self.session_id,
+            "name": self.name,
+            "additional_directories": folders,
+            "offer": self.offer,
+            "system_prompt": self.system_prompt,
+            "limits": self.own_limits,
+        }
 
 
 def system_prompt_from(said: str | SystemPrompt | None) -> SystemPrompt | None:
@@ -80,12 +92,7 @@ async def _begin_on(server: Server, host: HostRecord, agent: str, wanted: Wanted
         host,
         agent,
         plain(wanted.cwd or host.cwd),
-        session_id=wanted.session_id,
-        name=wanted.name,
-        additional_directories=[plain(path) for path in wanted.additional_directories],
-        offer=wanted.offer,
-        system_prompt=wanted.system_prompt,
-        limits=wanted.own_limits,
+        **wanted.options([plain(path) for path in wanted.additional_directories]),
     )
 
 
@@ -93,12 +100,7 @@ async def _begin_here(server: Server, agent: str, wanted: WantedPlace) -> str:
     live = await server.hub.create(
         agent,
         folder(server.cwd if wanted.cwd is None else wanted.cwd),
-        session_id=wanted.session_id,
-        name=wanted.name,
-        additional_directories=[folder(path) for path in wanted.additional_directories],
-        offer=wanted.offer,
-        system_prompt=wanted.system_prompt,
-        limits=wanted.own_limits,
+        **wanted.options([folder(path) for path in wanted.additional_directories]),
     )
     # With what its agent said about it.
     await live.recording.stored()

@@ -19,12 +19,13 @@ from dragoman.agents.sign_ins import pushed_status, status_from
 from dragoman.client.dialects.dialect import Host
 from dragoman.client.dialects.translation import Schema, elicitation_request
 from dragoman.client.mcp import telling
-from dragoman.errors import DragomanError, InvalidMessage, InvalidParams, to_wire
+from dragoman.errors import DragomanError, InvalidMessage, InvalidParams
 from dragoman.host.gate import serving_request
 from dragoman.host.permissions.questions import PermissionAnswer
 from dragoman.schema import codec
 from dragoman.session.content import UNREAD, ToolContent, UnknownItem
 from dragoman.session.events import UnknownUpdate
+from dragoman.wire.error_replies import to_wire
 
 logger = logging.getLogger("dragoman.client")
 

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from dragoman.errors import DragomanError, InternalError, InvalidParams, MethodNotFound, to_wire
+from dragoman.errors import DragomanError, InternalError, InvalidParams, MethodNotFound
 from dragoman.testing.agent_stdio import Served
 from dragoman.testing.recordings.recording import TO_AGENT, Recording, load_recording
 from dragoman.transport.transport import Transport
 from dragoman.wire import messages
+from dragoman.wire.error_replies import to_wire
 from dragoman.wire.framing import Framer
 from dragoman.wire.messages import Failure, Id, Notification, Reply, Request
 

@@ -17,13 +17,13 @@ from dragoman.errors import (
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
-    to_wire,
 )
 from dragoman.schema import codec, v1, v2
 from dragoman.testing.scripted_connection import offers
 from dragoman.testing.v2 import words
 from dragoman.testing.v2.turn import TurnV2
 from dragoman.testing.v2.words import Json, Words
+from dragoman.wire.error_replies import to_wire
 
 if TYPE_CHECKING:
     from dragoman.testing.scripted_agent import AgentSession

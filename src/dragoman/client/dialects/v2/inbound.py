@@ -22,18 +22,14 @@ from dragoman.client.dialects.inbound import (
 )
 from dragoman.client.dialects.v2 import upserts, wire_format
 from dragoman.client.dialects.v2.foreground import Foreground
-from dragoman.errors import (
-    DragomanError,
-    InternalError,
-    MethodNotFound,
-    remote_error,
-)
+from dragoman.errors import DragomanError, InternalError, MethodNotFound
 from dragoman.host.permissions.questions import Subject
 from dragoman.schema import codec, v2
 from dragoman.schema.codec import decoder
 from dragoman.session import events as e
 from dragoman.session.content import ToolContent
 from dragoman.session.state_limits import ID, LIMITS, drop_oldest
+from dragoman.wire.error_replies import remote_error
 from dragoman.wire.fast_path import Usual
 
 logger = logging.getLogger("dragoman.client")
