@@ -501,13 +501,14 @@ def killed(program: str, *words: str) -> None:
     assert ran.returncode == -signal.SIGKILL
 
 
+@pytest.mark.parametrize("files", ["1", "4", "9"])
 async def test_a_restore_that_is_killed_half_way_is_finished(
-    folder: Path, watched: Watched, tmp_path: Path
+    folder: Path, watched: Watched, tmp_path: Path, files: str
 ) -> None:
     for number in range(10):
         (folder / f"{number}.txt").write_text("before\n")
     before = contents(folder)
-    killed("killed_restore.py", str(folder), str(tmp_path / "data"), "4")
+    killed("killed_restore.py", str(folder), str(tmp_path / "data"), files)
     half = contents(folder)
     assert half != before
     (folder / "9.txt").write_text("a person's\n")

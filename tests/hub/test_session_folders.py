@@ -9,11 +9,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support.hubs import TestLauncher, dead_process, seen_until, stored, stored_events
 from support.peers import SECONDS
 
 from dragoman.errors import CommandRefused, InvalidParams, SessionBusy
+from dragoman.host.snapshots.git_output import Blob
+from dragoman.host.snapshots.journal import Operation, RestoreJournal
 from dragoman.host.snapshots.snapshots import Snapshots
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
@@ -405,6 +408,34 @@ async def test_without_its_snapshots_a_session_says_so_in_one_line(
         with pytest.raises(CommandRefused, match="nothing was reverted: the snapshots of"):
             await hub.send(live.id, c.Revert())
         assert (folder / "file.txt").read_text() == "hello\n"
+
+
+async def test_a_revert_that_was_killed_is_finished_at_the_next_start_which_says_so(
+    tmp_path: Path, folder: Path
+) -> None:
+    file, mine = folder / "new.txt", folder / "mine.txt"
+    agent = Own(lambda text: void(file.write_text(text)))
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        await asked(live, "hello\n")
+        assert hub.folders.snapshots is not None
+        shadow = hub.folders.snapshots.shadow(str(folder))
+        was = Blob("100644", await shadow.keep_content(b"hello\n"))
+        half_done = RestoreJournal(
+            "restore-1", live.id, [Operation(bytes(each), was, None) for each in (file, mine)]
+        )
+    mine.write_text("a person's\n")
+    left = shadow.directory / "journal" / "restore-1.json"
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(msgspec.json.encode(half_done))
+    async with watching(tmp_path, agent) as hub:
+        seen = await seen_until(hub.watch(live.id), e.Notice, 2)
+        told = [each.title for each in seen if isinstance(each, e.Notice)]
+        assert told[-2:] == [
+            "a revert was interrupted when its process ended, and has been finished now",
+            f"{mine} was not restored: it was changed just now",
+        ]
+        assert (file.exists(), mine.read_text(), left.exists()) == (False, "a person's\n", False)
 
 
 async def test_snapshots_are_deleted_with_the_session(tmp_path: Path, folder: Path) -> None:

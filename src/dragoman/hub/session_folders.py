@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -20,6 +20,7 @@ from dragoman.errors import (
     SessionOwned,
 )
 from dragoman.host.snapshots.folder_changes import ChangedFile, FolderChanges, known_changes
+from dragoman.host.snapshots.journal import RestoreJournal
 from dragoman.host.snapshots.snapshots import Snapshots
 from dragoman.host.snapshots.undo_plan import Choice
 from dragoman.host.workspace.changes import MAX_CHANGES, Change
@@ -59,6 +60,9 @@ _PEEK_SECONDS = 2.0
 """How long a look at a folder that an agent works in is good for."""
 
 
+_FINISHED = "a revert was interrupted when its process ended, and has been finished now"
+
+
 class Folders:
     """For the sessions of one hub; without `snapshots`, only what passed through it is known."""
 
@@ -76,10 +80,18 @@ class Folders:
     async def _finish(self, snapshots: Snapshots) -> None:
         """Restores that a killed process left half done; then what is due."""
         try:
-            await snapshots.finish_left()
+            for journal in await snapshots.finish_left():
+                await self._tell_finished(journal)
         except Exception:
             logger.exception("a restore could not be finished")
         await self.maintain()
+
+    async def _tell_finished(self, journal: RestoreJournal) -> None:
+        """On record of its session, if that is stored here."""
+        left = [f"{path} was not restored: {reason}" for path, reason in journal.left.items()]
+        with suppress(DragomanError):
+            for sentence in (_FINISHED, *left):
+                await self._tell(journal.session_id, sentence, "warning")
 
     async def maintain(self) -> None:
         """Once a day, drop snapshots that are too old, and pack what is left."""
@@ -270,9 +282,11 @@ class Folders:
         await self._tell(record.id, f"this session was rewound; it continues as {new.id}")
         return Rewound(session=new.id, continuity=continuity, reason=reason, prompt=before.prompt)
 
-    async def _tell(self, session_id: str, sentence: str) -> None:
+    async def _tell(
+        self, session_id: str, sentence: str, severity: Literal["info", "warning"] = "info"
+    ) -> None:
         """Unless another process runs it."""
-        notice = e.Notice(sentence, source="client")
+        notice = e.Notice(sentence, severity, source="client")
         async with self._hub.running.opening(session_id):
             if (live := self._hub.live.get(session_id)) is not None:
                 live.session.log.record(notice)
