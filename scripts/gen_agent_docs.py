@@ -83,6 +83,17 @@ agent does not report its cost. `prices` in the [settings](settings.md) override
 | model | input | cached, read | cached, written | output | seen on | at |
 |---|---|---|---|---|---|---|
 """
+BUDGETS = """
+## Limits of what an agent uses
+
+Which [limits](../how-to/limits.md) can stop the tested version of each agent, by what the agent was
+seen to report. Dragoman counts turns, tool calls and time itself, so limits on these work with
+every agent. A limit on what an agent does not report is refused at the start, unless it has an
+`instead`.
+
+| agent | reports | counted by Dragoman | stops within one update | stops after the turn | refused |
+|---|---|---|---|---|---|
+"""
 FLAGS = """
 ## Flags
 
@@ -100,7 +111,9 @@ def page() -> str:
     agents = [agent for agent in known_agents() if not agent.built_in]
     rows = "".join(_row(agent) for agent in agents)
     flags = "".join(_flags(agent) for agent in agents if agent.tried)
-    return "\n".join([HEAD + rows + FLAGS + flags + _limits() + _prices(), *map(_section, agents)])
+    budgets = BUDGETS + "".join(_budgets(agent) for agent in agents if agent.tells is not None)
+    tables = HEAD + rows + FLAGS + flags + budgets + _limits() + _prices()
+    return "\n".join([tables, *map(_section, agents)])
 
 
 def _row(agent: KnownAgent) -> str:
@@ -121,6 +134,20 @@ def _reports(agent: KnownAgent) -> str:
 
 
 _COUNTED = {"turn": "", "session": " of the session", "request": " of the last request"}
+
+
+def _budgets(agent: KnownAgent) -> str:
+    """Tokens come with the end of a turn, a cost with any update."""
+    told = agent.tells or ()
+    at_once = ["time", "tool calls", "turns", *(["cost"] if "cost" in told else [])]
+    cells = (
+        _reports(agent),
+        "time, tool calls, turns",
+        ", ".join(at_once),
+        "tokens" if "tokens" in told else "",
+        ", ".join(sorted(agent.untold)),
+    )
+    return f"| {agent.title} | {' | '.join(cells)} |\n"
 
 
 def _flags(agent: KnownAgent) -> str:

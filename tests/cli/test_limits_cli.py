@@ -148,3 +148,21 @@ def test_what_the_agent_does_not_report_is_limited_by_what_is_counted(
     done = dragoman("-a", "demo", "--yolo", "make a file")
     assert done.code == 6
     assert "limits[0].instead.tool_calls of the settings allows 1 tool call" in done.err
+
+
+@pytest.mark.parametrize("by_settings", [True, False])
+def test_a_question_that_nobody_answers_in_time_is_refused(
+    dragoman: Dragoman, by_settings: bool
+) -> None:
+    words = [] if by_settings else ["--question-timeout", "0.1s"]
+    if by_settings:
+        dragoman.write_settings({"question_timeout": "0.1s"})
+    done = dragoman("-a", "demo", "--on-ask", "wait", *words, "make a file")
+    assert done.code == 5
+    assert "nobody answered within 0.1 seconds" in done.out
+
+
+def test_a_bad_question_timeout_gets_one_clear_line(dragoman: Dragoman) -> None:
+    refused(dragoman("--question-timeout", "5", "hi"), "expected a time such as 90s, 10m or 2h")
+    dragoman.write_settings({"question_timeout": 5})
+    refused(dragoman("hi"), 'question_timeout: expected a time such as "90s", "10m" or "2h"')

@@ -47,6 +47,11 @@ TOP_KEYS: Keys = {
         "[what models cost](../how-to/limits.md#money), by their names, where the agent does not "
         "report it; these count more than the built-in prices",
     ),
+    "question_timeout": (
+        "string",
+        'how long a question may wait before it is refused, such as `"10m"`; by default as long as '
+        "its turn",
+    ),
     "$schema": ("string", "ignored; for editors"),
 }
 

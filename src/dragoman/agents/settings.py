@@ -52,7 +52,7 @@ from dragoman.session.facts import (
     SystemPrompt,
 )
 from dragoman.session.limits.prices import Price
-from dragoman.session.limits.spending_limits import SpendingLimit
+from dragoman.session.limits.spending_limits import SpendingLimit, seconds_in
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_header_value
 from dragoman.transport.transport import Side
@@ -172,6 +172,8 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     their own."""
     prices: dict[str, Price] = {}
     """Of models, by their names in small letters."""
+    question_timeout: float | None = None
+    """How many seconds a question may wait before it is refused."""
 
     def fence_of(self, agent: AgentSettings) -> FenceTerms:
         return self.fence if agent.fence is None else agent.fence
@@ -227,7 +229,14 @@ class _Reader:
             on_limit=self._on_limit(top.get("on_limit", "fail"), "on_limit"),
             prices=self._prices(top.get("prices", {})),
             limits=self._limits(top.get("limits", []), servers),
+            question_timeout=self._duration(top.get("question_timeout"), "question_timeout"),
         )
+
+    def _duration(self, value: Any, place: str) -> float | None:
+        seconds = seconds_in(value) if isinstance(value, str) else None
+        if value is not None and seconds is None:
+            self._fail(place, f'a time such as "90s", "10m" or "2h", not {value!r}')
+        return seconds
 
     def _on_limit(self, value: Any, place: str) -> OnLimit:
         if value not in ("park", "ask", "fail"):

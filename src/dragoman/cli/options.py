@@ -116,6 +116,13 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         help="what to do with requests that no rule decides: refuse them, ask here, or wait for an "
         "answer from another window (default: prompt on a terminal, else reject)",
     )
+    agent.add_argument(
+        "--question-timeout",
+        metavar="TIME",
+        type=duration,
+        help="refuse a question that waits longer than this, such as 10m (default: the settings, "
+        "else it waits as long as its turn)",
+    )
 
 
 def _add_workspace_options(add: AddArgument) -> None:

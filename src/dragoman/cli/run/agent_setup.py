@@ -283,7 +283,7 @@ def client_for(
             elicitation=is_attended,
             terminal_sign_in=True,
         ),
-        timeouts=_timeouts(timeout),
+        timeouts=_timeouts(timeout, job.question_timeout),
         tap=job.record.beside(tap),
         elicitation=None if asker is None else ConnectionAsker(asker),
         quirks=job.agent.quirks,
@@ -296,11 +296,11 @@ def client_for(
     )
 
 
-def _timeouts(seconds: float | None) -> Timeouts:
+def _timeouts(seconds: float | None, question: float | None) -> Timeouts:
     """The same limit applies while the agent starts."""
     if seconds is None:
-        return Timeouts()
-    return Timeouts(initialize=seconds, control=seconds, progress=seconds)
+        return Timeouts(question=question)
+    return Timeouts(initialize=seconds, control=seconds, progress=seconds, question=question)
 
 
 async def configure(session: Session, job: Job) -> None:

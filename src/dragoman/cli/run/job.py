@@ -64,6 +64,7 @@ class Job(msgspec.Struct, kw_only=True):
     limits: tuple[SpendingLimit, ...] = ()
     on_limit: OnLimit = "fail"
     """That of the settings for all agents."""
+    question_timeout: float | None = None
     prices: Prices = {}
     """Of models."""
     mentions: bool = True
@@ -134,6 +135,7 @@ def prepare(
         limits=limits_of(options, choice, cwd),
         on_limit=choice.settings.on_limit,
         prices=all_prices(choice.settings.prices),
+        question_timeout=options.question_timeout or choice.settings.question_timeout,
     )
 
 

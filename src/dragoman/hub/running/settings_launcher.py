@@ -20,7 +20,7 @@ from dragoman.agents.settings import (
     system_prompt_of,
 )
 from dragoman.client.client import Client
-from dragoman.client.client_options import HostCapabilities
+from dragoman.client.client_options import HostCapabilities, Timeouts
 from dragoman.client.mcp import McpServer
 from dragoman.errors import FenceError, Unsupported
 from dragoman.host.fence.fence_terms import FenceTerms, NetworkTerms, at_least, changed_terms
@@ -84,6 +84,7 @@ class SettingsLauncher:
             fence=fence_of(at_least(self._terms(found), offer.fence), [cwd], found, target),
             model_providers=found.providers | self.model_providers.get(agent, {}),
             limits=(*self._limits, *self.settings().limits),
+            timeouts=Timeouts(question=self.settings().question_timeout),
             on_limit=found.on_limit or self.settings().on_limit,
         )
         if tap is not None:
