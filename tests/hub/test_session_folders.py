@@ -360,6 +360,19 @@ async def test_a_rewind_says_why_the_agent_remembers_nothing(
         assert listed == {live.id, done.session, again.session}
 
 
+async def test_a_rewind_whose_agent_does_not_begin_again_leaves_the_files(
+    tmp_path: Path, folder: Path
+) -> None:
+    agent = Own(lambda text: void((folder / text).write_text(text)))
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        first = await asked(live, "one")
+        agent.answers["session/new"] = InvalidParams("no more sessions")
+        with pytest.raises(InvalidParams, match="no more sessions"):
+            await hub.folders.rewind(live.id, first)
+        assert (folder / "one").read_text() == "one"
+
+
 async def test_a_rewound_session_keeps_its_system_prompt(tmp_path: Path, folder: Path) -> None:
     agent = Own(lambda text: void((folder / text).write_text(text)))
     accepts = v1.SessionCapabilities(system_prompt=v1.SessionSystemPromptCapabilities())

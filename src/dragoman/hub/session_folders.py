@@ -254,13 +254,23 @@ class Folders:
             reply = await self._hub.send(session_id, command)
         following = Rewound(session=record.id, prompt=before.prompt)
         if conversation:
-            following = await self._following(record, before, summary=summary)
+            try:
+                following = await self._following(record, before, summary=summary)
+            except DragomanError:
+                await self._undo(record.id, reply.get("restore"))
+                raise
         return msgspec.structs.replace(
             following,
             paths=reply.get("paths", []),
             kept=reply.get("kept", []),
             restore_id=reply.get("restore"),
         )
+
+    async def _undo(self, session_id: str, restore_id: str | None) -> None:
+        """The files go with the conversation: both go back, or neither."""
+        if restore_id is not None:
+            with suppress(DragomanError):
+                await self._hub.send(session_id, c.Revert(restore_id))
 
     async def _idle_here(self, session_id: str) -> SessionRecord:
         """The record of a session that belongs here and has no turn. Raises SessionElsewhere,

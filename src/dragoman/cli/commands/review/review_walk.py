@@ -38,12 +38,12 @@ _AROUND = 6
 _FEWEST = 5
 _KEYS = {"k": "keep", "b": "put back", "c": "comment", "q": "quit"}
 _MEANINGS = """\
-  k  keep it, and continue with the next change
-  b  put it back, to what it was before, once you have seen all changes
-  c  comment on it: type one line or several, an empty line ends the comment
+  k  keep it
+  b  put it back, after the last change
+  c  comment; an empty line ends it
   v  show all of its lines
-  q  quit: what you have chosen so far is done, the rest is kept
-  Ctrl-C leaves everything as it is, and sends nothing
+  q  do what you chose, keep the rest
+  Ctrl-C  leave everything, send nothing
 """
 _STALE = "the changes are no longer as they were shown; review them again"
 
