@@ -34,7 +34,7 @@ from dragoman.client.dialects.dialect import Dialect, Meta, Welcome
 from dragoman.client.router import Router
 from dragoman.client.sessions.session import Session
 from dragoman.client.sessions.session_controls import CLOSED_SECONDS
-from dragoman.client.sessions.session_factory import Listener, Openings, Terms
+from dragoman.client.sessions.session_factory import Listener, Openings, Terms, absolute
 from dragoman.errors import (
     AuthRequired,
     CancelIgnored,
@@ -481,7 +481,7 @@ class Client:
         self.require("list", "session/list")
         if archived is not None:
             self.require("archive", "session/archive")
-        folder = None if cwd is None else _absolute(cwd)
+        folder = None if cwd is None else absolute(cwd)
         seen: set[str | None] = set()
         while cursor not in seen:
             seen.add(cursor)
@@ -574,10 +574,6 @@ def _found(
         "expected the name or address of an agent, an AgentCommand, a RemoteAgent or a Transport, "
         f"not {type(agent).__name__}"
     )
-
-
-def _absolute(path: str | os.PathLike[str]) -> str:
-    return os.path.abspath(path)
 
 
 def run_prompt(

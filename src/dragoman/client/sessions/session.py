@@ -21,7 +21,6 @@ from dragoman.client.sessions.session_log import SessionLog
 from dragoman.client.sessions.steering import Steer, Steering
 from dragoman.client.sessions.turn import Turn
 from dragoman.errors import (
-    CancelIgnored,
     ConnectionClosed,
     DragomanError,
     RemoteError,
@@ -320,12 +319,7 @@ class Session:
     async def cancel_turn(self, turn: Turn, meta: Meta = None) -> None:
         """The same for one turn, which may still be queued; `Turn.cancel` does this."""
         self.stop_turn(turn, meta)
-        seconds = self._client.timeouts.cancel
-        pauses = self._client.pauses
-        while not await turn.settled_within(seconds):
-            before, pauses = pauses, self._client.pauses
-            if pauses is not None and pauses == before:
-                raise CancelIgnored(self.id, seconds)
+        await session_controls.until_stopped(self, self._client, turn)
 
     def stop_turn(self, turn: Turn, meta: Meta = None) -> None:
         """Ask the agent to stop, without waiting; drop the prompt if it is still queued."""
@@ -502,15 +496,8 @@ class Session:
     def fail_queued(self, error: DragomanError) -> None:
         self.steering.give_up(str(error))
         while self._queue:
-            self._fail_unsent(self._queue.popleft(), error)
-
-    def _fail_unsent(self, turn: Turn, error: DragomanError) -> None:
-        """On record as a turn that failed: what was accepted does not vanish without a word."""
-        ended = e.TurnEnded(turn.id, error=f"the prompt was not sent: {error}")
-        self.log.record(e.PromptUnqueued(turn.id))
-        self.log.record(e.TurnStarted(turn.id, turn.content))
-        self.log.record(ended)
-        turn.finish(ended, error)
+            turn = self._queue.popleft()
+            turn.finish(self.log.record_unsent(turn, error), error)
 
     async def shut(self, reason: str, error: DragomanError | None = None) -> None:
         """Called by the client: settle everything here without talking to the agent. A turn that

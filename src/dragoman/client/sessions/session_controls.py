@@ -13,6 +13,7 @@ from dragoman.client.sessions.config_options import checked_option, option_of, w
 from dragoman.client.sessions.session_log import SessionLog
 from dragoman.client.sessions.turn import Turn
 from dragoman.errors import (
+    CancelIgnored,
     ConnectionClosed,
     DragomanError,
     NoProgress,
@@ -125,7 +126,17 @@ async def _reached(cancelling: Awaitable[None], is_over: Callable[[], bool]) -> 
     return True
 
 
-# ── a turn that makes no progress ─────────────────────────────────────────────────────────────
+# ── a turn that does not stop, or makes no progress ───────────────────────────────────────────────
+
+
+async def until_stopped(session: Session, client: Client, turn: Turn) -> None:
+    """Wait for the agent to end a turn that was cancelled. Raises CancelIgnored if it takes longer
+    than `Timeouts.cancel`; our own delays do not count."""
+    seconds, pauses = client.timeouts.cancel, client.pauses
+    while not await turn.settled_within(seconds):
+        before, pauses = pauses, client.pauses
+        if pauses is not None and pauses == before:
+            raise CancelIgnored(session.id, seconds)
 
 
 async def watch_progress(session: Session, client: Client, turn: Turn, seconds: float) -> None:

@@ -161,7 +161,7 @@ class Openings(msgspec.Struct, eq=False):
 
     def _folder(self, path: str | os.PathLike[str]) -> str:
         """A folder of another machine cannot be looked for here."""
-        return _folder(path) if self.folders_are_here else os.path.abspath(path)
+        return _folder(path) if self.folders_are_here else absolute(path)
 
     # ── opening ───────────────────────────────────────────────────────────────────────────────
 
@@ -457,8 +457,12 @@ def _check_id(session_id: str) -> None:
         raise ValueError("the session id must not be empty")
 
 
+def absolute(path: str | os.PathLike[str]) -> str:
+    return os.path.abspath(path)
+
+
 def _folder(path: str | os.PathLike[str]) -> str:
-    folder = os.path.abspath(path)
+    folder = absolute(path)
     if not os.path.isdir(folder):
         raise ValueError(f"{folder} is not a directory")
     return folder

@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from dragoman.client.sessions.config_options import with_own
 from dragoman.client.sessions.turn import Turn
+from dragoman.errors import DragomanError
 from dragoman.host.terminals.provider import is_terminal_id
 from dragoman.session import events as e
 from dragoman.session.facts import TokensOf
@@ -106,6 +107,15 @@ class SessionLog:
     def record(self, event: e.Event, size: int = _SMALL) -> None:
         """Stamp an event, fold it, and pass it on."""
         self._record([event], size)
+
+    def record_unsent(self, turn: Turn, error: DragomanError) -> e.TurnEnded:
+        """A queued prompt as a turn that failed: what was accepted does not vanish without a
+        word."""
+        ended = e.TurnEnded(turn.id, error=f"the prompt was not sent: {error}")
+        self.record(e.PromptUnqueued(turn.id))
+        self.record(e.TurnStarted(turn.id, turn.content))
+        self.record(ended)
+        return ended
 
     def _record(self, events: list[e.Event], size: int) -> None:
         """The only way into the session's state."""
