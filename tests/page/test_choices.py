@@ -125,7 +125,8 @@ async def test_the_model_providers_of_an_agent_are_shown_and_set(tmp_path: Path)
         await page.evaluate("location.hash = '#/agents'")
         card = page.locator(".agents .card", has_text="gateway").first
         await card.get_by_role("button", name="Model providers").click()
-        provider = card.get_by_label("Model providers").get_by_role("listitem")
+        listed = card.get_by_label("Model providers").get_by_role("listitem")
+        provider = listed.filter(has_text="main")
         await expect(provider).to_contain_text("openai at https://api.example")
         await provider.get_by_label("Protocol").select_option("anthropic")
         await provider.get_by_label("Address").fill("https://llm.example")
@@ -133,6 +134,8 @@ async def test_the_model_providers_of_an_agent_are_shown_and_set(tmp_path: Path)
         await provider.get_by_role("button", name="Set").click()
         await expect(provider).to_contain_text("anthropic at https://llm.example")
         await expect(provider.get_by_label("Authorization header")).to_have_value("")
+        # One whose protocols the agent does not name cannot be set.
+        await expect(listed.filter(has_text="more").get_by_role("button")).to_have_count(0)
         # In sessions too: the agent tells what it was given.
         await new_session(page)
         await prompt(page, "what were you given?")

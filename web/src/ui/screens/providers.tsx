@@ -49,23 +49,25 @@ function Provider({ agent, provider, changed }: { agent: string; provider: Model
         <strong><Plain text={providerId} /></strong>{' '}
         {current ? <span><Plain text={current.apiType} /> at <code><Plain text={current.baseUrl} /></code></span> : <span className="quiet">switched off</span>}
       </p>
-      <form onSubmit={save} className="request" aria-label={`Set ${providerId}`}>
-        <label className="field"><span className="label">Protocol</span>
-          <select value={apiType} onChange={(e) => setApiType(e.target.value)}>
-            {supported.map((each) => <option key={each} value={each}>{each}</option>)}
-          </select>
-        </label>
-        <label className="field"><span className="label">Address</span>
-          <input type="url" required value={baseUrl} onChange={(e) => setBaseUrl(e.target.value)} placeholder="https://llm.example" spellCheck={false} />
-        </label>
-        <label className="field"><span className="label">Authorization header</span>
-          <input type="password" value={key} onChange={(e) => setKey(e.target.value)} autoComplete="off" placeholder="optional: Bearer …" />
-        </label>
-        <button type="submit" className="primary" disabled={busy !== ''}>{busy === 'save' && <Spinner />} Set</button>
-        {!required && current && (
-          <button type="button" disabled={busy !== ''} onClick={() => void run('off', api.disableProvider(agent, providerId), `${providerId} is switched off.`)}>{busy === 'off' && <Spinner />} Switch off</button>
-        )}
-      </form>
+      {supported.length === 0 ? <p className="quiet">The agent names no protocol for it, so it cannot be set.</p> : (
+        <form onSubmit={save} className="request" aria-label={`Set ${providerId}`}>
+          <label className="field"><span className="label">Protocol</span>
+            <select value={apiType} onChange={(e) => setApiType(e.target.value)}>
+              {supported.map((each) => <option key={each} value={each}>{each}</option>)}
+            </select>
+          </label>
+          <label className="field"><span className="label">Address</span>
+            <input type="url" required value={baseUrl} onChange={(e) => setBaseUrl(e.target.value)} placeholder="https://llm.example" spellCheck={false} />
+          </label>
+          <label className="field"><span className="label">Authorization header</span>
+            <input type="password" value={key} onChange={(e) => setKey(e.target.value)} autoComplete="off" placeholder="optional: Bearer …" />
+          </label>
+          <button type="submit" className="primary" disabled={busy !== ''}>{busy === 'save' && <Spinner />} Set</button>
+          {!required && current && (
+            <button type="button" disabled={busy !== ''} onClick={() => void run('off', api.disableProvider(agent, providerId), `${providerId} is switched off.`)}>{busy === 'off' && <Spinner />} Switch off</button>
+          )}
+        </form>
+      )}
     </li>
   )
 }
