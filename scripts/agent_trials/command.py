@@ -193,6 +193,22 @@ class CommandFace(Face):
         assert contents(self._workspace) == before
         return " and ".join(sorted({by for each in files for by in each["by"]}))
 
+    async def rewind(self) -> str:
+        """To before the third of three turns; the session that continues takes a prompt."""
+        if not self._reopens:
+            raise NotOffered("the agent can neither resume nor load")
+        for word in ("one", "two", "three"):
+            (await self._turn("--session", "rewind", f"say:{word}")).good()
+        settings = ("--settings", str(self._settings))
+        done = (await self._sessions("rewind", "rewind", "3", *settings)).good()
+        new = done.out.strip()
+        (await self._turn("--resume", new, "say:four")).good()
+        forked = "the agent forked its conversation" in done.err
+        assert forked or "the agent remembers nothing" in done.err, done.err
+        exported = (await self._sessions("export", new)).good().out
+        assert ("say:two" in exported, "say:three" in exported) == (forked, False)
+        return "by a fork" if forked else "in a new conversation"
+
     async def plan(self) -> str:
         done = (await self._turn("--yolo", self._prompt("plan"))).good()
         self._learned.require_seen("plan", "the agent's plan is a tool call")

@@ -21,6 +21,7 @@ FEATURES = (
     "yolo",
     "rules",
     "undo",
+    "rewind",
     "plan",
     "question",
     "mcp",

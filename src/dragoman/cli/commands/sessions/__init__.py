@@ -147,8 +147,8 @@ def _add_rewind(actions: Actions) -> None:
         "  dragoman sessions rewind fix -1                  go back one prompt\n"
         "  dragoman sessions rewind fix 3 --summary         with a summary for the agent\n\n"
         "Undoes what that turn and all later ones did to the files; what someone else\n"
-        "has changed stays. The conversation starts again in a new session, because\n"
-        "agents cannot forget part of one.",
+        "has changed stays. A new session continues: a fork of the conversation at that\n"
+        "point, if the agent can do that; otherwise the agent remembers nothing.",
         module="undo",
     )
     _add_session(rewind)
@@ -160,7 +160,7 @@ def _add_rewind(actions: Actions) -> None:
     rewind.add_argument(
         "--summary",
         action="store_true",
-        help="give the agent a short summary of the conversation before that turn",
+        help="if the agent remembers nothing, give it a short summary of what was said before",
     )
     _add_choices(rewind)
 
