@@ -176,25 +176,29 @@ def fold(bench: Bench) -> list[Row]:
 def limits(bench: Bench) -> list[Row]:
     """What a session with limits pays for each update in addition, in percent of what the whole
     client pays for it."""
+    return [_watched(bench, "updates", "text chunks"), _watched(bench, "mix", "mixed updates")]
+
+
+def _watched(bench: Bench, scene: str, what: str) -> Row:
     count = bench.counts.updates
-    whole = bench.client(_python("whole_client"), ("updates", str(count)), count)
-    command = [*_python("limits"), str(count)]
+    title = f"{what} watched for limits, of the CPU of a whole client"
+    whole = bench.client(_python("whole_client"), (scene, str(count)), count)
+    command = [*_python("limits"), str(count), scene]
     samples = interleave({_WHOLE: whole, OURS: lambda: run(command)}, bench.counts.rounds)
     cpu = _cells(samples, lambda one: one["cpu_s"])
     in_all = cpu[_WHOLE]
     if isinstance(in_all, Missing):
-        return [Row(_WATCHED, "{:.2f} %", {OURS: in_all})]
+        return Row(title, "{:.2f} %", {OURS: in_all})
     ours = cpu[OURS]
     share: Cells = {
         OURS: ours
         if isinstance(ours, Missing)
         else [100 * one / all_ for one, all_ in zip(ours, in_all, strict=True)]
     }
-    return [Row(_WATCHED, "{:.2f} %", share, at_most(2, "%"))]
+    return Row(title, "{:.2f} %", share, at_most(2, "%"))
 
 
 _WHOLE = "the whole client"
-_WATCHED = "text chunks watched for limits, of the CPU of a whole client"
 
 
 def decisions(bench: Bench) -> list[Row]:

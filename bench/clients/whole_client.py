@@ -8,7 +8,7 @@ from typing import Literal
 
 import dragoman
 from bench.clients.gauge import Gauge
-from dragoman.events import AgentMessage, ToolCallUpdated
+from dragoman.events import AgentMessage, AgentThought, ToolCallUpdated
 
 
 async def main(command: str, *args: str) -> None:
@@ -25,7 +25,7 @@ async def main(command: str, *args: str) -> None:
         gauge.start()
         async for event in turn:
             match event:
-                case AgentMessage() | ToolCallUpdated():
+                case AgentMessage() | AgentThought() | ToolCallUpdated():
                     gauge.saw(len(event.text))
                 case _:
                     pass

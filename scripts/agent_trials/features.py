@@ -37,6 +37,7 @@ FEATURES = (
     "rejected",
     "steer",
     "subagents",
+    "usage",
     "cancel",
     "failure",
     "killed",

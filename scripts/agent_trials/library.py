@@ -13,8 +13,10 @@ from agent_trials.face import STEER, Face
 from agent_trials.features import NotOffered
 from agent_trials.turns import a_moment, contents, end_of, is_for_more, run, said, texts
 from dragoman import Client, InProcessServer, Timeouts, Turn
+from dragoman.agents.known import known_as
 from dragoman.errors import DragomanError, InvalidParams
 from dragoman.session import events as e
+from dragoman.session.facts import TokenUsage
 
 _NO_MCP = {
     "hermes": "it is installed without its extra for MCP",
@@ -28,6 +30,8 @@ _STARTS_SUBAGENT: dict[str, tuple[str, dict[str, str | bool]]] = {
 """The tool that starts a subagent, and which one: in the background, Qwen's may ask for nothing.
 Codex has its own in a namespace, which the stand-in for the model cannot name."""
 _NO_SUBAGENTS = {"opencode": "it does not pass on what its subagents ask, and waits without end"}
+_KNOWN_AS = {"kimicode": "kimi"}
+"""Agents that the lab calls by another name."""
 _TOOL = {"name": "word", "description": "a word", "inputSchema": {"type": "object"}}
 _TOOL_NAMES = (
     "mcp__lexicon__word",
@@ -298,6 +302,28 @@ class LibraryFace(Face):
         assert calls, "its command is not in its thread"
         assert not child.is_at_work
         return f"{'announced' if child.tool_call_id is None else 'as tool calls'}: {child.name}"
+
+    async def usage(self) -> str:
+        """What is reported of two turns, the second with two requests to a model that counts 100
+        tokens in and 10 out for each; it has to be what the table of agents says."""
+        known = known_as(_KNOWN_AS.get(self._agent.name, self._agent.name), None)
+        counted = self._client.openings.quirks.counted_tokens
+        first = await self._used(self._agent.prompts["say"])
+        second = await self._used(self._prompt("write"))
+        cost = None if self._session.state.usage is None else self._session.state.usage.cost
+        told = {"tokens": second is not None, "cost": cost is not None}
+        seen = {what for what, is_told in told.items() if is_told}
+        assert known is None or seen == set(known.tells or ()), f"it reports {seen or 'nothing'}"
+        money = "no cost" if cost is None else f"a cost of {cost.amount:g} {cost.currency}"
+        if first is None or second is None:
+            return f"no tokens, {money}"
+        requests = {"turn": 2, "request": 1, "session": first.total // 110 + 2}[counted]
+        assert second.total == 110 * requests, f"{second.total} tokens, counted as of the {counted}"
+        models = ", ".join(each.model for each in second.models or ()) or "no model"
+        return f"tokens of the {counted}, {models}, {money}"
+
+    async def _used(self, prompt: str) -> TokenUsage | None:
+        return end_of(await run(self._session, prompt)).usage
 
     async def cancel(self) -> str:
         turn = await self._begun()

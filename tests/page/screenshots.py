@@ -28,6 +28,7 @@ SCREENS = {
     "agents": "agents",
     "policies": "policies",
     "grid": "grid",
+    "usage": "usage",
     "replay": "s/fix/replay",
     "start": "",
 }

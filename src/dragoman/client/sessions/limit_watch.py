@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("dragoman.client")
 
 
+_OF_TURNS = frozenset({e.TurnStarted, e.TurnEnded, e.LimitReached})
+
+
 class _Cap(msgspec.Struct, eq=False):
     """One limit of the session, as it was set and as it is now."""
 
@@ -109,21 +112,19 @@ class LimitWatch:
         """Nearly every event is text, which counts for nothing and must cost nothing."""
         if COUNTED.isdisjoint(map(type, events)):
             return
-        for event in events:
-            if type(event) in COUNTED and self._meter.see(event):
+        for event in [each for each in events if type(each) in COUNTED]:
+            if self._meter.see(event):
                 self._look_at(event)
 
     def _look_at(self, event: e.Event) -> None:
-        match event:
-            case e.TurnStarted():
-                self._begin()
-            case e.TurnEnded():
-                self._check("late")
-                self._doubt()
-            case e.LimitReached():
-                pass
-            case _:
-                self._check("stopped")
+        kind = type(event)  # a comparison with each class takes longer than the check
+        if kind not in _OF_TURNS:
+            self._check("stopped")
+        elif kind is e.TurnStarted:
+            self._begin()
+        elif kind is e.TurnEnded:
+            self._check("late")
+            self._doubt()
 
     def _begin(self) -> None:
         self._turn = turn = self._session.running

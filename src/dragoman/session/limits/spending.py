@@ -113,13 +113,13 @@ class Meter:
         self._prices = prices or {}
         self._chosen = ""
         self._began = 0.0
-        self._calls: set[str] = set()
+        self._calls: set[str | tuple[str, str]] = set()
         self._costs: dict[str, float] = {}
         self._tokens = TokenUsage(0, 0, 0)
         self._asked: set[str] = set()
         self._waits_since = 0.0
         self._parked: dict[str, float] = {}
-        self.steps: dict[type[e.Event], Callable[[Any], None]] = {
+        self.steps: dict[type[e.Event], Callable[[Any], bool | None]] = {
             e.TurnStarted: self._turn_started,
             e.TurnEnded: self._turn_ended,
             e.ToolCallUpdated: self._tool_call,
@@ -136,13 +136,12 @@ class Meter:
         }
 
     def see(self, event: e.Event) -> bool:
-        """Count it; whether it is of a kind that counts. Of history that an agent sends again, a
-        cost is only what the session had cost by then."""
+        """Count it; whether it changed what was used. Of history that an agent sends again, a cost
+        is only what the session had cost by then."""
         step = self.steps.get(type(event))
         if step is None or (event.replay and type(event) not in _TOLD_AGAIN):
             return False
-        step(event)
-        return True
+        return step(event) is not False
 
     def used_by(self, per: str) -> Spending:
         return self.turn if per == "turn" else self.session
@@ -171,18 +170,20 @@ class Meter:
         if event.usage is not None:
             self._add_tokens(event.usage)
 
-    def _tool_call(self, event: e.ToolCallUpdated, subagent: str = "") -> None:
-        call = f"{subagent}/{event.tool_call_id}"
+    def _tool_call(self, event: e.ToolCallUpdated, subagent: str = "") -> bool:
+        """Whether it is a new one: most are reported several times."""
+        call = (subagent, event.tool_call_id) if subagent else event.tool_call_id
         if self.turn_id is None or call in self._calls:
-            return
+            return False
         if len(self._calls) < _MOST_CALLS:
             self._calls.add(call)
         for each in self._both():
             each.tool_calls += 1
+        return True
 
-    def _subagent_event(self, event: e.SubagentEvent) -> None:
-        if isinstance(event.event, e.ToolCallUpdated):
-            self._tool_call(event.event, event.session_id)
+    def _subagent_event(self, event: e.SubagentEvent) -> bool:
+        told = event.event
+        return isinstance(told, e.ToolCallUpdated) and self._tool_call(told, event.session_id)
 
     def _asks(self, event: e.PermissionRequested | e.ElicitationRequested) -> None:
         if not self._asked:
@@ -260,12 +261,14 @@ class Meter:
             for each in self._both():
                 setattr(each, missing, getattr(each, missing) - 1)
 
-    def _usage(self, event: e.UsageChanged) -> None:
+    def _usage(self, event: e.UsageChanged) -> bool:
+        """Whether it says what something costs."""
         cost = event.cost
         if cost is None or not cost.is_credible:
-            return
+            return False
         if cost.currency in self._costs or len(self._costs) < _MOST_CURRENCIES:
             self._add_cost(cost, is_known=event.replay)
+        return True
 
     def _add_cost(self, cost: Cost, *, is_known: bool) -> None:
         before = self._costs.get(cost.currency, 0.0)
