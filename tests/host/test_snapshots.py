@@ -14,7 +14,7 @@ import pytest
 from support.cost import Memory
 from support.folders import Watched, contents, git
 
-from dragoman.errors import RevertConflict
+from dragoman.errors import DragomanError, RevertConflict
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.snapshots.snapshots import Reverted
 from dragoman.host.workspace.changes import Change
@@ -268,6 +268,50 @@ async def test_nothing_is_written_through_a_link(
 
 
 # ── what is left out, and what cannot be read ─────────────────────────────────────────────────
+
+
+async def test_a_folder_that_was_replaced_by_a_link_is_not_followed(
+    folder: Path, watched: Watched, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "precious").write_text("p\n")
+    (folder / "a").write_text("a\n")
+
+    def replace(_: Path) -> None:
+        folder.rename(tmp_path / "moved")
+        folder.symlink_to(other)
+
+    await watched.turn("t1", replace)
+    await watched.turn("t2", lambda _: (other / "new").write_text("n\n"))
+    found = await watched.changes()
+    assert (found.files, len(found.problems)) == ([], 1)
+    assert found.problems[0].reason == f"{folder} was replaced by a link to another folder"
+    with pytest.raises(DragomanError, match=r"nothing was reverted: .* was replaced by a link"):
+        await watched.revert(force=True)
+    assert contents(other) == {"precious": (b"p\n", False), "new": (b"n\n", False)}
+
+
+async def test_no_name_hides_a_file(folder: Path, watched: Watched) -> None:
+    names = [
+        *("git~1", "GIT~1", ".git.", ".git ", ".git::$INDEX_ALLOCATION", "a\\b", "a\nb"),
+        *(".g\u200cit", "-n", "--", "con", ":(top)x", "[a]", "*", ".gitmodules", "~", "a:b"),
+    ]
+
+    def act(_: Path) -> None:
+        for name in names:
+            (folder / name).write_text("x\n")
+        for name in ("git~2", ".GIT"):
+            (folder / name).mkdir()
+            (folder / name / "hook").write_text("x\n")
+
+    await watched.turn("t", act)
+    found = await watched.changes()
+    inside = {each.path.removeprefix(f"{folder}/") for each in found.files}
+    assert inside == {*names, "git~2/hook"}
+    assert [each.path for each in found.left_out] == [str(folder / ".GIT" / "hook")]
+    await watched.revert("t")
+    assert [*contents(folder)] == [".GIT", ".GIT/hook"]
 
 
 async def test_a_large_file_is_left_out_and_said_and_never_deleted(

@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from dragoman.data_directory import data_directory
@@ -69,9 +70,10 @@ class FolderTracker:
         self._restores: dict[asyncio.Event, Turn | None] = {}
         """Those that are not done, and the turn that each waits for."""
 
-    @property
+    @cached_property
     def roots(self) -> tuple[str, ...]:
-        return self._session.gate.workspace.roots
+        """By their real paths, once: an agent may put a link in place of one."""
+        return tuple(map(os.path.realpath, self._session.gate.workspace.roots))
 
     def record(self, event: e.WorkspaceSnapshot | e.FileReverted) -> None:
         self.timeline.feed(event)

@@ -43,6 +43,7 @@ _SAFELY = {
     "core.attributesFile": "/dev/null",
     "core.compression": "1",
     "core.logAllRefUpdates": "false",
+    "core.protectNTFS": "false",  # it leaves out what Windows would take for `.git`, unsaid
     "core.quotePath": "false",
     "gc.auto": "0",
     "protocol.allow": "never",

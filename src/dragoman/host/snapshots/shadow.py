@@ -192,6 +192,8 @@ class Shadow:
         """The same for one who holds the lock. Raises GitFailed."""
         if _mark(self.root) is None:
             raise GitFailed(f"{self.root} does not exist")
+        if not _is_real(self.root):
+            raise GitFailed(f"{self.root} was replaced by a link to another folder")
         scan = await self._read()
         tree = await self._write_tree()
         if session_id is not None and (session_id, tree) not in self._kept:
@@ -282,7 +284,7 @@ class Shadow:
             if not folders.has(path):
                 scan.dropped.append(path)
                 scan.is_unfinished |= os.path.isdir(os.path.join(top, path))
-            elif (left_out := self._objection(os.path.join(top, path))) is None:
+            elif (left_out := self._objection(top, path)) is None:
                 scan.paths.append(path)
             else:
                 scan.left_out.append(left_out)
@@ -294,11 +296,16 @@ class Shadow:
         ]
         return scan
 
-    def _objection(self, path: bytes) -> LeftOut | None:
+    def _objection(self, top: bytes, name: bytes) -> LeftOut | None:
+        path = os.path.join(top, name)
         try:
             status = os.lstat(path)
         except OSError:
             return None  # it went just now
+        if b".git" in name.lower().split(b"/"):
+            # Such as `.GIT`: git passes over it without a word that we would see.
+            reason = "git keeps nothing of this name"
+            return LeftOut(path=shown(path), size=status.st_size, reason=reason)
         if stat.S_ISLNK(status.st_mode):
             return None
         if status.st_size > self.limits.file_bytes:
@@ -547,6 +554,10 @@ def _place(path: bytes, content: bytes) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as file:
         file.write(content)
+
+
+def _is_real(path: str) -> bool:
+    return os.path.realpath(path) == path
 
 
 def _mark(path: str) -> tuple[int, ...] | None:

@@ -120,14 +120,14 @@ class Snapshots:
         self._shadows: dict[str, Shadow] = {}
 
     def shadow(self, root: str) -> Shadow:
-        real = os.path.realpath(root)
-        if real not in self._shadows:
-            key = hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
-            self._shadows[real] = Shadow(self.directory / key, real, self.limits, self._closed)
-        return self._shadows[real]
+        """Of a real path: where a link is by now is another folder."""
+        if root not in self._shadows:
+            key = hashlib.sha256(os.fsencode(root)).hexdigest()[:24]
+            self._shadows[root] = Shadow(self.directory / key, root, self.limits, self._closed)
+        return self._shadows[root]
 
     async def take(self, roots: Sequence[str], session_id: str | None) -> list[RootSnapshot]:
-        """Each folder as it is now; a problem is in its snapshot."""
+        """Each folder as it is now, by its real path; a problem is in its snapshot."""
         return [await self.shadow(root).take(session_id) for root in _outermost(roots)]
 
     async def end_turn(
@@ -407,11 +407,10 @@ async def _fill(plans: Sequence[UndoPlan], undo: Undo, written: Written) -> None
 
 def _outermost(roots: Sequence[str]) -> list[str]:
     """Each once; what is in one of the others is read with it."""
-    real = list(dict.fromkeys(os.path.realpath(root) for root in roots))
     return [
         root
-        for root in real
-        if not any(root != other and root.startswith(f"{other.rstrip('/')}/") for other in real)
+        for root in dict.fromkeys(roots)
+        if not any(root != other and root.startswith(f"{other.rstrip('/')}/") for other in roots)
     ]
 
 

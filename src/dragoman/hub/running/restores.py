@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from contextlib import suppress
 
 import msgspec
@@ -127,7 +128,7 @@ async def revert_stored(
 ) -> c.Reply:
     """Of a session that is ours and that nobody runs. Raises RevertConflict."""
     wanted, timeline, written = _restore(command), history.timeline, history.written.changes
-    roots = (record.cwd, *record.additional_directories)
+    roots = tuple(map(os.path.realpath, (record.cwd, *record.additional_directories)))
     if (ended := await snapshots.end_cut(timeline, roots, record.id, written)) is not None:
         log.record(ended)
     undo = undo_of(
