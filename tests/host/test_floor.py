@@ -122,7 +122,7 @@ def test_keys_data_and_other_agents_are_covered_and_the_agents_own_is_not(place:
         (".", "apart from Dragoman's data"),
         ("data/inner", "apart from Dragoman's data"),
         ("nowhere", "a folder that exists"),
-        ("/proc", "belongs to the system"),
+        ("/proc", "does not belong to the system, not '/proc'"),
     ],
 )
 def test_a_folder_that_cannot_be_fenced_is_refused(place: Path, root: str, problem: str) -> None:

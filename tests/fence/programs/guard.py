@@ -48,7 +48,8 @@ PROGRAM = "escapes.py" if KIND in ("fenced", "landlock", "open") else "network_e
 ROOM = ctypes.create_string_buffer(64)
 """Memory of ours that nobody else needs."""
 libc = ctypes.CDLL(None, use_errno=True)
-SHARED_MEMORY_KEY = 0x44524147
+SHARED_MEMORY_KEYS = 0x44000000
+"""The first of the numbers of shared memory; other guards may run at the same time."""
 
 
 def write(path: Path, text: str = "as it was\n") -> None:
@@ -177,7 +178,7 @@ def victim() -> Generator[int]:
 
 @contextmanager
 def shared_memory() -> Generator[None]:
-    identifier = libc.shmget(SHARED_MEMORY_KEY, 64, 0o1600)
+    identifier = libc.shmget(SHARED_MEMORY_KEYS + os.getpid(), 64, 0o1600)
     file = Path(f"/dev/shm/dragoman-test-{os.getpid()}")
     file.write_text("x")
     try:
@@ -193,9 +194,9 @@ def keys() -> Generator[None]:
     is_usual = os.uname().machine == "x86_64"
     control, add = (250, 248) if is_usual else (219, 217)
     libc.syscall(control, 1, None)
+    name = b"dragoman-test-%d" % os.getpid()
     held = [
-        (libc.syscall(add, b"user", b"dragoman-test", b"secret", 6, keyring), keyring)
-        for keyring in (-3, -4)
+        (libc.syscall(add, b"user", name, b"secret", 6, keyring), keyring) for keyring in (-3, -4)
     ]
     try:
         yield

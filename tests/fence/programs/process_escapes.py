@@ -141,7 +141,7 @@ def by_priority_of_another_process() -> None:
 
 @escape
 def by_shared_memory() -> None:
-    identifier = checked(libc.shmget(0x44524147, 64, 0))
+    identifier = checked(libc.shmget(0x44000000 + HOST, 64, 0))
     libc.shmat.restype = ctypes.c_void_p
     if libc.shmat(identifier, None, 0) in (None, ctypes.c_void_p(-1).value):
         raise Held("not attached")
@@ -179,7 +179,7 @@ def by_keys_of_the_user() -> None:
 
 def key_in(keyring: int) -> None:
     number = 250 if os.uname().machine == "x86_64" else 219
-    if call(number, 10, keyring, b"user", b"dragoman-test", 0) <= 0:
+    if call(number, 10, keyring, b"user", b"dragoman-test-%d" % HOST, 0) <= 0:
         raise Held("no key")
 
 

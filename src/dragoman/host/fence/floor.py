@@ -236,7 +236,9 @@ def _checked(path: str, what: str) -> str:
             "fence", what, f"a folder apart from Dragoman's data in {kept}, not {path!r}"
         )
     if _is_beneath(real, _OF_THE_SYSTEM):
-        raise ConfigError("fence", what, f"not {path!r}, which belongs to the system")
+        raise ConfigError(
+            "fence", what, f"a folder that does not belong to the system, not {path!r}"
+        )
     return real
 
 
