@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import msgspec
@@ -148,31 +149,37 @@ async def _history(
     ]
 
 
+class _LineRoom:
+    """The lines that are still compared for one answer."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_LINES
+
+    def take(self, versions: Sequence[str | None]) -> bool:
+        """Whether there is room for these versions of a file."""
+        counts = [text.count("\n") for text in versions if text is not None]
+        has_room = max(counts, default=0) <= LARGEST_LINES and sum(counts) <= self._left
+        self._left -= sum(counts) if has_room else 0
+        return has_room
+
+
+@dataclass
 class _Reader:
     """Makes differences of what git says differs."""
 
-    def __init__(
-        self,
-        shadow: Shadow,
-        history: Sequence[tuple[Label, Mapping[bytes, TreeChange]]],
-        written: Written,
-        *,
-        is_brief: bool,
-        hunks: Collection[str],
-    ) -> None:
-        self._shadow = shadow
-        self._history = history
-        self._written = written
-        self._is_brief = is_brief
-        self._hunks = hunks
-        self._room = _LineRoom()
-        self._writes: dict[str, dict[str, Change]] = {}
+    shadow: Shadow
+    history: Sequence[tuple[Label, Mapping[bytes, TreeChange]]]
+    written: Written
+    is_brief: bool
+    hunks: Collection[str]
+    room: _LineRoom = field(default_factory=_LineRoom)
+    writes: dict[str, dict[str, Change]] = field(default_factory=dict[str, dict[str, Change]])
 
     async def read(self, changes: Sequence[TreeChange]) -> list[Difference]:
         chains = [self._chain(change) for change in changes]
         blobs = [blob for chain in chains for _, blob in chain if blob is not None]
-        sizes = await self._shadow.sizes([blob.id for blob in blobs])
-        texts = await self._shadow.contents(_fitting([blob.id for blob in blobs], sizes))
+        sizes = await self.shadow.sizes([blob.id for blob in blobs])
+        texts = await self.shadow.contents(_fitting([blob.id for blob in blobs], sizes))
         work = min(MAX_WORK, _MOST_WORK // max(sum(map(len, chains)), 1))
 
         def differences() -> list[Difference]:
@@ -186,7 +193,7 @@ class _Reader:
     def _chain(self, change: TreeChange) -> list[tuple[Label, Blob | None]]:
         """The file's versions, the oldest first, under whatever name."""
         name, chain = change.path, list[tuple[Label, Blob | None]]()
-        for label, changed in reversed(self._history):
+        for label, changed in reversed(self.history):
             if (step := changed.get(name)) is None:
                 continue
             chain.append((label, step.after))
@@ -207,10 +214,10 @@ class _Reader:
         versions = self._versions(file.path, chain, contents)
         # A mode, or a file that is not text, changes without another version of it.
         labels = {version.label for version in versions[1:]} or {label for label, _ in chain[1:]}
-        difference = Difference(self._shadow, change, file)
+        difference = Difference(self.shadow, change, file)
         texts = [_text(version.content) for version in versions]
         before, after = texts[0], texts[-1]
-        if before is None or after is None or not self._room.take(texts):
+        if before is None or after is None or not self.room.take(texts):
             file.binary = True
         else:
             told = [
@@ -223,13 +230,13 @@ class _Reader:
             file.added, file.removed = found.added, found.removed
             by_lines = {Label(by) for hunk in found.hunks for by in hunk.by}
             steps = {step for hunk in found.hunks for step in hunk.turns}
-            if not self._is_brief:
+            if not self.is_brief:
                 file.before, file.after = (
                     _shown_text(change.before, before),
                     _shown_text(change.after, after),
                 )
                 file.hunks = found.hunks
-            if any(hunk.id in self._hunks for hunk in found.hunks):
+            if any(hunk.id in self.hunks for hunk in found.hunks):
                 difference.compared = found
             if by_lines and change.status == "modified":
                 file.by, file.turns = authors(by_lines), sorted(steps)
@@ -239,7 +246,7 @@ class _Reader:
 
     def _file(self, change: TreeChange, sizes: Mapping[str, int]) -> ChangedFile:
         """What is known of it without a look at its contents."""
-        path_of = self._shadow.path_of
+        path_of = self.shadow.path_of
         path = shown(path_of(change.path))
         return ChangedFile(
             path=path,
@@ -271,23 +278,9 @@ class _Reader:
     def _write(self, step: str | None, path: str) -> Change | None:
         if step is None:
             return None
-        if step not in self._writes:
-            self._writes[step] = {each.path: each for each in self._written(step)}
-        return self._writes[step].get(path)
-
-
-class _LineRoom:
-    """The lines that are still compared for one answer."""
-
-    def __init__(self) -> None:
-        self._left = _MOST_LINES
-
-    def take(self, versions: Sequence[str | None]) -> bool:
-        """Whether there is room for these versions of a file."""
-        counts = [text.count("\n") for text in versions if text is not None]
-        has_room = max(counts, default=0) <= LARGEST_LINES and sum(counts) <= self._left
-        self._left -= sum(counts) if has_room else 0
-        return has_room
+        if step not in self.writes:
+            self.writes[step] = {each.path: each for each in self.written(step)}
+        return self.writes[step].get(path)
 
 
 class _Content(msgspec.Struct, frozen=True):
