@@ -74,19 +74,19 @@ async def test_a_limit_of_a_day_counts_the_turns_of_all_sessions(
 
 
 async def test_a_limit_of_an_agent_counts_that_agent_alone(tmp_path: Path) -> None:
-    async with stored(tmp_path) as store, hub_on(store, calls(1, "agent")) as hub:
-        for agent in ("it", "other"):
+    async with stored(tmp_path) as store, hub_on(store, calls(2, "agent")) as hub:
+        for agent in ("it", "it", "other", "other"):
             assert await outcome(hub, (await begun(hub, tmp_path / "a", agent)).id) is None
         found = await outcome(hub, (await begun(hub, tmp_path / "b")).id)
-        assert found == ("stopped", 2)
+        assert found == ("stopped", 3)
 
 
 async def test_a_limit_of_a_project_counts_that_folder_alone(tmp_path: Path) -> None:
-    async with stored(tmp_path) as store, hub_on(store, calls(1, "project")) as hub:
-        for folder in ("a", "b"):
+    async with stored(tmp_path) as store, hub_on(store, calls(2, "project")) as hub:
+        for folder in ("a", "a", "b", "b"):
             assert await outcome(hub, (await begun(hub, tmp_path / folder)).id) is None
         found = await outcome(hub, (await begun(hub, tmp_path / "a", "other")).id)
-        assert found == ("stopped", 2)
+        assert found == ("stopped", 3)
 
 
 async def test_a_limit_of_a_day_may_be_about_one_agent(tmp_path: Path) -> None:

@@ -323,7 +323,6 @@ def _form(limit: SpendingLimit) -> dict[str, object]:
         "type": "integer" if limit.is_whole else "number",
         "title": f"How many more {limit.unit} may be used",
         "minimum": 1 if limit.is_whole else 1e-6,
-        "maximum": 1e12,
     }
     return {"type": "object", "properties": {"more": field}, "required": ["more"]}
 
