@@ -166,6 +166,8 @@ async def test_a_rewind_goes_back_to_a_message_and_can_be_undone(tmp_path: Path)
         dialog = page.get_by_role("dialog", name="Rewind to before this message")
         await expect(dialog).to_contain_text("A new session begins")
         await dialog.get_by_role("button", name="Rewind").click()
+        said = "The agent remembers nothing: nothing was said before"
+        await expect(page.locator(".toast")).to_contain_text(said)
         await expect(page.locator("#composer")).to_have_value("Change the app")
         assert session not in page.url
         assert (site.workspace / "src/app.py").read_text() == _APP
