@@ -210,6 +210,7 @@ def test_cached_tokens_and_thoughts_are_charged_once(usage: TokenUsage, amount: 
         ("claude-opus-5-5[1m]", "claude-opus-5-5"),
         ("openrouter/openai/GPT-5-2025-08-07", "gpt-5"),
         ("codestral-latest", "codestral"),
+        ("$runtime|openai|qwen3-coder-plus(openai)", "qwen3-coder-plus"),  # as Qwen Code says it
         ("gpt-5-mini", "gpt-5-mini"),
     ],
 )

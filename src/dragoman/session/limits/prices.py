@@ -29,9 +29,9 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 Prices: TypeAlias = Mapping[str, Price]
 """By names of models in small letters, whole or as `plain_name` returns them."""
 
-_PROVIDER = re.compile(r"^.*/|^(?:[a-z]+\.)?anthropic\.")
+_PROVIDER = re.compile(r"^.*[/|]|^(?:[a-z]+\.)?anthropic\.")
 """As routers and clouds put it before the name of a model."""
-_VERSION = re.compile(r"(?:\[1m\]|-v\d+:\d+|[-@]\d{4}-?\d{2}-?\d{2}|-latest)$")
+_VERSION = re.compile(r"(?:\[1m\]|\([a-z-]+\)|-v\d+:\d+|[-@]\d{4}-?\d{2}-?\d{2}|-latest)$")
 """What says which release of the same model it is; only the end of a name."""
 
 
