@@ -73,13 +73,16 @@ def _serve(options: argparse.Namespace, address: Address, cwd: str, log: Lines) 
     from dragoman.cli.run.given_limits import limits_in
     from dragoman.web.server.lifecycle import ServeOptions, serve
 
+    # Settings that cannot be read are told of where an agent is to be started.
+    agents = load_settings(options.settings).agents if options.policy else {}
+    limits = limits_in(options.policy, agents)
     settings = ServeOptions(
         **address,
         agent=options.agent,
         cwd=cwd,
         settings=options.settings,
         rules=given_rules(options),
-        limits=limits_in(options.policy, load_settings(options.settings).agents),
+        limits=limits,
         offer=offer_of(options),
         fence=options.fence,
         network=typed_network(options),
