@@ -57,6 +57,12 @@ async def test_a_tree_is_shown_and_its_questions_are_answered(tmp_path: Path) ->
         await reader.get_by_role("button", name="Subagent: Reader").click()
         await expect(reader.locator(".subthread").first).to_contain_text(sentence("reader"))
         await expect(reader.locator(".subagent")).to_contain_text("Indexer")
+        # On a phone there is room for the name, and none for the word before it.
+        await page.set_viewport_size({"width": 390, "height": 844})
+        kind = await reader.locator(".title .kind").first.bounding_box()
+        assert kind is not None
+        assert kind["width"] <= 1
+        await page.set_viewport_size({"width": 1440, "height": 900})
         await page.reload()  # the server tells the same
         await reader.get_by_role("button", name="Subagent: Reader").click()
         await expect(reader.locator(".subthread").first).to_contain_text(sentence("reader"))

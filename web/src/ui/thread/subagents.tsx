@@ -32,7 +32,7 @@ export function SubagentView({ session, child, depth = 1 }: { session: LiveSessi
         <button type="button" className="toolhead" data-fold="" aria-expanded={open} onClick={toggle}>
           <Icon name="chevron" className={open ? 'turned' : ''} />
           <Icon name="bot" />
-          <span className="title">Subagent: <Plain text={nameOf(session.state, child)} />{child.description && !open && <span className="quiet"> <Plain text={child.description} /></span>}</span>
+          <span className="title"><span className="kind">Subagent: </span><Plain text={nameOf(session.state, child)} />{child.description && !open && <span className="quiet"> <Plain text={child.description} /></span>}</span>
           {state && <SubagentState state={asks ? 'requires_action' : state === 'idle' && stopped === 'cancelled' ? stopped : state} />}
         </button>
         {child.capabilities?.cancel != null && subagentAtWork(child) && (
