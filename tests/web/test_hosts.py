@@ -72,7 +72,7 @@ async def test_what_a_session_is_offered_goes_with_it_to_another_host(tmp_path: 
         found = await one.done(session_id)
         assert list(one.server.hub.live) == [session_id]
         assert found["entries"][-1]["pieces"] == ["files False"]
-        assert found["offer"] == {"files": False, "terminals": True}
+        assert found["offer"] == {"files": False, "terminals": True, "fence": "off"}
 
 
 async def test_a_session_begins_where_it_is_wanted_and_is_steered_from_anywhere(

@@ -71,10 +71,10 @@ async def test_files_and_terminals_are_switched_off_for_one_session(tmp_path: Pa
         said = [each["entries"][-1]["pieces"] for each in found]
         assert said == [["True True"], ["False True"], ["True False"], ["False False"]]
         assert [each["offer"] for each in found] == [
-            {"files": True, "terminals": True},
-            {"files": False, "terminals": True},
-            {"files": True, "terminals": False},
-            {"files": False, "terminals": False},
+            {"files": True, "terminals": True, "fence": "off"},
+            {"files": False, "terminals": True, "fence": "off"},
+            {"files": True, "terminals": False, "fence": "off"},
+            {"files": False, "terminals": False, "fence": "off"},
         ]
         wrong = {"cwd": str(tmp_path), "offer": {"shell": False}}
         assert await web.refused("POST", "/api/sessions", wrong) == (400, "invalid")
