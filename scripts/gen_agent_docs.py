@@ -66,7 +66,7 @@ To check your own installation, run `dragoman agents doctor NAME`.
 LIMITS = """
 ## Limits of the model provider
 
-How agents report limits of their model provider, as far as Dragoman recognizes the reports
+How agents report limits of their model provider, as far as Dragoman recognises the reports
 ([what happens then](../how-to/limits.md#when-the-model-provider-refuses)). Kimi Code reports
 nothing: its turn ends as if it had answered. OpenCode passes on what the provider says, without
 its status.
@@ -89,7 +89,7 @@ BUDGETS = """
 Which [limits](../how-to/limits.md) can stop the tested version of each agent, by what the agent was
 seen to report. Dragoman counts turns, tool calls and time itself, so limits on these work with
 every agent. A limit on what an agent does not report is refused at the start, unless it has an
-`instead`.
+`instead` or only warns.
 
 | agent | reports | counted by Dragoman | stops within one update | stops after the turn | refused |
 |---|---|---|---|---|---|

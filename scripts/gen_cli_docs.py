@@ -67,6 +67,8 @@ def _place(argument: Argument) -> str:
 
 
 def _flags(option: CompletableOption) -> str:
+    if option.optional:
+        return ", ".join(f"`{flag}[{option.value}]`" for flag in option.flags)
     value = f"{{{','.join(option.choices)}}}" if option.choices else _cell(option.value)
     return ", ".join(f"`{flag}`" for flag in option.flags) + (f" `{value}`" if value else "")
 

@@ -52,6 +52,10 @@ at dragoman --session fi
 at dragoman watch fi
 at dragoman sessions show fi
 at dragoman sessions fork --name my
+at dragoman --fence =
+at dragoman --fence = re
+at dragoman chat --fence = a
+at dragoman --fence of
 """
 
 
@@ -75,6 +79,10 @@ def test_bash_completes_commands_options_values_and_agents(dragoman: Dragoman) -
         "dragoman watch fi: fix-it",
         "dragoman sessions show fi: fix-it",
         "dragoman sessions fork --name my: ",
+        "dragoman --fence =: off on ask require",
+        "dragoman --fence = re: require",
+        "dragoman chat --fence = a: ask",
+        "dragoman --fence of: ",
     ]
 
 
@@ -123,6 +131,8 @@ def test_zsh_completes_sessions_and_keeps_colons(dragoman: Dragoman) -> None:
     script = dragoman("completion", "zsh").out
     assert "'--session[" in script
     assert ":NAME:_dragoman_sessions'" in script
+    assert "'--fence=-[" in script
+    assert "::={off,on,ask,require}:(off on ask require)'" in script
     assert r"postgresql\://user@host/database (default\: $DRAGOMAN_STORE" in script
 
 
@@ -154,7 +164,7 @@ def test_zsh_understands_its_script(dragoman: Dragoman) -> None:
 def test_every_option_is_in_every_script(dragoman: Dragoman) -> None:
     reference = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text()
     flags = {word.strip("`") for word in reference.split() if word.startswith("`--")}
-    flags = {flag.rstrip("`,") for flag in flags}
+    flags = {flag.rstrip("`,").partition("[")[0] for flag in flags}
     for name in ("bash", "zsh", "fish"):
         script = dragoman("completion", name).out
         for flag in flags:

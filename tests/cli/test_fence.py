@@ -136,6 +136,19 @@ def test_the_option_alone_means_on_and_takes_no_prompt(dragoman: Dragoman) -> No
     refused(dragoman("--fence=maybe", "x"), "invalid choice: 'maybe'")
 
 
+@pytest.mark.parametrize("words", [("require", "x"), ("require",), ("off", "-a", "demo", "x")])
+def test_a_mode_after_a_space_is_no_prompt(dragoman: Dragoman, words: tuple[str, ...]) -> None:
+    done = dragoman("--fence", *words)
+    refused(done, f"--fence takes its value after an equals sign: --fence={words[0]}")
+    assert "--fence[={off,on,ask,require}]" in dragoman("--help").out
+
+
+def test_a_word_after_two_dashes_is_the_prompt_even_if_it_is_a_mode(dragoman: Dragoman) -> None:
+    done = dragoman("-a", "demo", "-o", "json", "--fence", "--", "on")
+    assert done.code in (0, 5), done.err
+    assert '"text":"on"' in done.out
+
+
 def test_the_fence_is_printed_with_its_reasons(fenced: Dragoman) -> None:
     (fenced.workspace / ".envrc").touch()
     done = fenced("policy", "fence", "-a", "writer")

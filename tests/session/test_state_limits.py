@@ -455,7 +455,7 @@ def test_the_documentation_states_what_a_session_keeps_in_memory() -> None:
     waiting = told["events waiting for the disk"]
     assert waiting.startswith(f"{_mib(MUCH_BYTES)} per session")
     given = _mib(hub.waiting_bytes)
-    sentence = f"{given} that the store has been given and another {given} that it has not"
+    sentence = f"{given} already passed to the store and another {given} not yet passed on"
     assert sentence in waiting
     assert (
         told["prompts in the queue"]

@@ -102,9 +102,9 @@ REPORTS: Final = (
         "Claude",
         "overloaded",
         r"API Error: (503|529) ",
-        "Claude with a model that answers so",
+        "Claude with a model that answers that way",
     ),
-    _worded("Claude", "plan", r"API Error: 402 ", "Claude with a model that answers so"),
+    _worded("Claude", "plan", r"API Error: 402 ", "Claude with a model that answers that way"),
     # By their words: what providers say, passed on by agents without a code of their own.
     _worded(
         "several agents",

@@ -247,7 +247,7 @@ LIMIT_KEYS: Keys = {
     "instead": (
         "object",
         "`time`, `tool_calls` and `turns` for agents that do not report what `cost` or `tokens` is "
-        "about; without it, such an agent is refused",
+        "about; without it, such an agent is refused, unless `then` is `warn`",
     ),
     "agent": ("string", "only for this agent; a pattern such as `cl*` covers several"),
     "project": ("string", "only in this folder (absolute path), and everything beneath it"),

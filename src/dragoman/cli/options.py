@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 from dragoman.cli.standard_streams import terminal_width
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     Address: TypeAlias = dict[str, Any]
 
 Assignment: TypeAlias = tuple[str, str]
+
+_FENCE_MODES = ("off", "on", "ask", "require")
 
 SESSION_HELP = "session id or a prefix of it, session name, or the agent's own id for the session"
 AGENT_HELP = (
@@ -148,7 +151,7 @@ def _add_system_prompt_options(agent: ArgumentGroup) -> None:
     agent.add_argument(
         "--system-prompt-mode",
         choices=("append", "override"),
-        help="add the system prompt to the agent's own instructions, or have it take their place "
+        help="add the system prompt to the agent's own instructions, or replace them with it "
         "(default: append)",
     )
 
@@ -222,7 +225,7 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         "--continue",
         dest="continues",
         action="store_true",
-        help="continue the session of this workspace that was used last",
+        help="continue the most recently used session of this workspace",
     )
     session.add_argument(
         "--on-reset",
@@ -245,7 +248,9 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
 def add_limit_options(parser: argparse.ArgumentParser) -> None:
     """Options that limit what the session may use."""
     limits = parser.add_argument_group(
-        "limits", "A turn that exceeds one of these is stopped, with exit code 6."
+        "limits",
+        "By default, a turn is stopped at one of these, with exit code 6; usage reported at its "
+        "end can exceed it.",
     )
     for flag, metavar, kind, text in (
         ("cost", "AMOUNT", money, "cost of the session, as in 2.50 (USD) or 2.50EUR"),
@@ -261,14 +266,16 @@ def add_limit_options(parser: argparse.ArgumentParser) -> None:
         "--at-max",
         choices=("stop", "ask", "warn"),
         help="what to do at one of these limits: stop the turn, hold it and ask whether it may use "
-        "more, or only warn (default: stop). Add /turn, /day, /agent or /project to a limit, as "
-        "in --max-cost 5/day, to limit each turn, or all sessions of a day, an agent or a folder",
+        "more, or only warn (default: stop). Append /turn, /day, /agent or /project to a limit, as "
+        "in --max-cost 5/day, to apply it to each turn, or to all sessions of the day, the agent "
+        "or the folder",
     )
     limits.add_argument(
         "--on-limit",
         choices=("park", "ask", "fail"),
         help="what to do when the agent reports a limit of its model provider: wait and send the "
-        "prompt again (park), leave that to you (ask), or fail (default: the settings, else fail)",
+        "prompt again (park), leave that to you (ask), or fail (default: from the settings, "
+        "else fail)",
     )
 
 
@@ -311,11 +318,14 @@ def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> Argum
     add_repeatable(allowed.add_argument, "--policy", "FILE", text)
     allowed.add_argument(
         "--fence",
-        choices=("off", "on", "ask", "require"),
+        nargs="?",
+        metavar=f"={{{','.join(_FENCE_MODES)}}}",
+        choices=_FENCE_MODES,
         help="have the Linux kernel confine the agent and everything it starts: it can write only "
-        "to the workspace and its own folders, and with user namespaces, keys are hidden. on (or "
-        "just --fence): if this system supports it; ask: the same, and a write outside becomes a "
-        "question; require: start nothing without a fence (default: from the settings, else off)",
+        "to the workspace and its own folders; where user namespaces are available, key files are "
+        "hidden. on (or just --fence): fence the agent if this system can; ask: the same, but "
+        "writes outside become questions; require: start nothing without a fence (default: from "
+        "the settings, else off)",
     )
     allowed.add_argument(
         "--fence-network",
@@ -327,9 +337,13 @@ def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> Argum
     return allowed
 
 
-def with_values(words: Sequence[str]) -> list[str]:
-    """`--fence` without a value has one; argparse would take the prompt for it."""
+def with_values(words: Sequence[str], refuse: Callable[[str], NoReturn]) -> list[str]:
+    """`--fence` without a value has one; argparse would take the prompt for it. A value after a
+    space would be taken for the prompt instead, so it is refused."""
     end = words.index("--") if "--" in words else len(words)
+    for word, value in pairwise(words[:end]):
+        if word == "--fence" and value in _FENCE_MODES:
+            refuse(f"--fence takes its value after an equals sign: --fence={value}")
     options = ["--fence=on" if word == "--fence" else word for word in words[:end]]
     return [*options, *words[end:]]
 
@@ -383,9 +397,16 @@ def _add_output_options(add: AddArgument) -> None:
         add(f"--list-{what}", action="store_true", help=f"print {text}")
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Shows an optional value, which follows `=`, without a space before it."""
+
+    def format_help(self) -> str:
+        return super().format_help().replace(" [=", "[=")
+
+
 def formatter(prog: str) -> argparse.HelpFormatter:
     """The layout of help; given the width, argparse need not import the module that finds it."""
-    return argparse.RawDescriptionHelpFormatter(prog, width=terminal_width() - 2)
+    return _Formatter(prog, width=terminal_width() - 2)
 
 
 def add_debug_option(parser: argparse.ArgumentParser) -> None:

@@ -135,7 +135,7 @@ def parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
     if (command, *words[:1]) in _TAKE_A_LINE and "--" in words:
         at = words.index("--")
         words, line = words[:at], list(words[at + 1 :])
-    arguments, unexpected = parser.parse_known_args(options.with_values(words))
+    arguments, unexpected = parser.parse_known_args(options.with_values(words, parser.error))
     if line:
         arguments.command = line
     if unexpected:

@@ -78,6 +78,12 @@ _dragoman() {{
     local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}}
     local command=${{COMP_WORDS[1]}}
     COMPREPLY=()
+    # bash divides --flag=value into three words.
+    if [[ $prev == = ]]; then
+        prev=${{COMP_WORDS[COMP_CWORD-2]}}=
+    elif [[ $cur == = ]]; then
+        prev+== cur=""
+    fi
     [[ $COMP_CWORD -gt 1 ]] || command=""
     case $command in {first}) ;; *) command="" ;; esac
     [[ $command != run ]] || command=""
@@ -111,7 +117,8 @@ def _bash_values(command: CompletableCommand) -> Iterator[str]:
     name = " ".join(command.words)
     for option in command.options:
         if option.value:
-            patterns = "|".join(f'"{name}:{flag}"' for flag in option.flags)
+            end = "=" if option.optional else ""
+            patterns = "|".join(f'"{name}:{flag}{end}"' for flag in option.flags)
             yield f"        {patterns}) {_bash_reply(option)}; return ;;"
 
 
@@ -214,6 +221,8 @@ def _zsh_specs(command: CompletableCommand) -> str:
 
 def _zsh_option(flag: str, option: CompletableOption) -> str:
     value = f":{_plain(option.value)}:{_zsh_kind(_option_kind(option), option.choices)}"
+    if option.optional:
+        flag, value = f"{flag}=-", f":{value}"
     return shlex.quote(f"{flag}[{_zsh_text(option.help)}]{value if option.value else ''}")
 
 
@@ -274,7 +283,7 @@ def _fish_lines(command: CompletableCommand) -> Iterator[str]:
     for option in command.options:
         flags = " ".join(_fish_flag(flag) for flag in option.flags)
         value = _fish_kind(_option_kind(option), option.choices)
-        takes = "-r" if value == "-F" else "-x"
+        takes = "-f" if option.optional else "-r" if value == "-F" else "-x"
         rest = f" {takes} {value}" if option.value else ""
         about = _quoted(option.help)
         yield f"complete -c dragoman -n {at} {flags} -d {about}{rest}".rstrip()
@@ -304,10 +313,12 @@ SCRIPTS: dict[str, Callable[[], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
 
 
 class CompletableOption(NamedTuple):
-    """`value` is what the option is followed by, empty for a switch."""
+    """`value` is what the option is followed by, empty for a switch; if it is `optional`, it
+    begins with `=`."""
 
     flags: tuple[str, ...]
     value: str
+    optional: bool
     help: str
     choices: tuple[str, ...]
 
@@ -369,6 +380,7 @@ def _option(member: Any) -> CompletableOption:
     return CompletableOption(
         flags=tuple(member.option_strings),
         value="" if member.nargs == 0 else str(member.metavar or member.dest.upper()),
+        optional=member.nargs == "?",
         help=member.help or "",
         choices=tuple(map(str, member.choices or ())),
     )

@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = Actions(parser, "dragoman.cli.commands")
     for name, text in (
         ("path", "print the path of the settings file"),
-        ("show", "print the settings; without the values of env and headers"),
-        ("edit", "edit the settings in $VISUAL or $EDITOR; only valid settings are saved"),
+        ("show", "print the settings, without the values of env and headers"),
+        ("edit", "edit the settings in $VISUAL or $EDITOR; they are checked before they are saved"),
     ):
         add_settings_option(actions.add(name, text, module="config").add_argument)
 

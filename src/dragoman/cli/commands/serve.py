@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--name",
         metavar="NAME",
         type=_name,
-        help="name of this host among others (default: the machine's name)",
+        help="name of this host, if several share a store (default: the machine's name)",
     )
     agent = parser.add_argument_group("sessions")
     agent.add_argument(

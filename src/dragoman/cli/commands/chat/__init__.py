@@ -15,7 +15,7 @@ examples:
   dragoman chat
   dragoman chat -a gemini --write --cwd ~/project
   dragoman chat "explain this project"      begin with this prompt
-  dragoman chat --continue                  continue the session used last here
+  dragoman chat --continue                  continue the latest session here
 
 In the chat, /help lists the commands. Enter sends the prompt; Alt-Enter (or
 Esc Enter), or a backslash at the end of a line, starts a new line. While a turn

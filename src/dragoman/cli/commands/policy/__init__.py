@@ -180,7 +180,7 @@ def _add_test(actions: Actions) -> None:
     parser.add_argument("file", metavar="FILE", help="file of cases, JSON or TOML")
     where = parser.add_argument_group("workspace and rules")
     add_folder_options(where.add_argument)
-    text = "file of permission rules to test; stored rules do not count"
+    text = "file of permission rules to test; stored rules are ignored"
     add_repeatable(where.add_argument, "--policy", "FILE", text)
     _add_flags(where.add_argument)
     add_json_option(where.add_argument)

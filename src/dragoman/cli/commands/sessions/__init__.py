@@ -120,10 +120,10 @@ def _add_revert(actions: Actions) -> None:
     revert = actions.add(
         "revert",
         "undo what a session's turns changed in its folders, and print the paths",
-        "  dragoman sessions revert fix                     everything\n"
-        "  dragoman sessions revert fix src/app.py          one file\n"
-        "  dragoman sessions revert fix --turn -1           what the last turn did\n"
-        "  dragoman sessions revert fix --turn restore-1f3a undo a revert\n\n"
+        "  dragoman sessions revert fix                       everything\n"
+        "  dragoman sessions revert fix src/app.py            one file\n"
+        "  dragoman sessions revert fix --turn -1             what the last turn did\n"
+        "  dragoman sessions revert fix --turn restore-1f3a   undo a revert\n\n"
         "What someone else has changed since then stays. If both changed the same lines,\n"
         "nothing is reverted unless you choose with --keep or --force.",
         module="undo",
@@ -251,7 +251,7 @@ def _add_acts(actions: Actions) -> None:
         module="manage",
     )
     delete.add_argument("session", metavar="SESSION", nargs="*", help=SESSION_HELP)
-    delete.add_argument("--local", action="store_true", help="do not delete them in the agent")
+    delete.add_argument("--local", action="store_true", help="keep the agent's copies")
     delete.add_argument(
         "--older-than",
         metavar="DAYS",
@@ -270,7 +270,10 @@ def _add_acts(actions: Actions) -> None:
     _add_session(rename)
     add_optional(rename.add_argument, "title", "TITLE", "the new title")
     rename.add_argument(
-        "--name", type=name, metavar="NAME", help="the new name, for --session in its folder"
+        "--name",
+        type=name,
+        metavar="NAME",
+        help="the new name, as used with --session in its folder",
     )
     archive = actions.add(
         "archive", "hide a session from the list without deleting it", module="manage"
