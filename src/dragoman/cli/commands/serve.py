@@ -73,7 +73,7 @@ def _serve(options: argparse.Namespace, address: Address, cwd: str, log: Lines) 
     from dragoman.cli.run.given_limits import limits_in
     from dragoman.web.server.lifecycle import ServeOptions, serve
 
-    # Settings that cannot be read are told of where an agent is to be started.
+    # Settings that cannot be read are reported where an agent is to be started.
     agents = load_settings(options.settings).agents if options.policy else {}
     limits = limits_in(options.policy, agents)
     settings = ServeOptions(
