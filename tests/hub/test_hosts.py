@@ -177,8 +177,8 @@ async def test_a_fork_that_fails_says_why_and_goes_though_nobody_asks_any_more(
         await one.store.create_session(record)
         original = two.store.copy_events
 
-        async def copied_by_half(source: str, lease: Lease) -> int:
-            await original(source, lease)
+        async def copied_by_half(source: str, lease: Lease, upto: int | None) -> int:
+            await original(source, lease, upto)
             raise StoreError("here", "the disk failed")
 
         monkeypatch.setattr(two.store, "copy_events", copied_by_half)
