@@ -16,13 +16,17 @@ from dragoman.session.facts import Offer
     ("table", "struct"),
     [
         (setting_keys.QUIRKS_KEYS, Quirks),
-        (setting_keys.OFFER_KEYS, Offer),
         (setting_keys.RETENTION_KEYS, Retention),
         (setting_keys.FENCE_KEYS, FenceTerms),
     ],
 )
 def test_a_table_names_every_field(table: setting_keys.Keys, struct: type[msgspec.Struct]) -> None:
     assert set(table) == set(struct.__struct_fields__)
+
+
+def test_an_offer_has_every_field_but_the_fence_which_is_a_key_of_its_own() -> None:
+    assert {*setting_keys.OFFER_KEYS, "fence"} == set(Offer.__struct_fields__)
+    assert "fence" in setting_keys.AGENT_KEYS
 
 
 @pytest.mark.parametrize("key", setting_keys.AGENT_KEYS)

@@ -149,7 +149,7 @@ def test_fish_completes_commands_options_values_and_agents(dragoman: Dragoman) -
     dragoman.write_settings({"agent_servers": {"my-own": {"command": "x"}}})
     assert shell(dragoman, "fish", FISH).split("\n")[:-1] == [
         "dragoman ag: agents",
-        "dragoman agents d: doctor",
+        "dragoman agents d: default doctor",
         "dragoman -a my: my-own",
         "dragoman chat --yo: --yolo",
         "dragoman policy explain --operation w: write",

@@ -135,7 +135,7 @@ def test_progress_is_shown_while_nothing_comes_and_leaves_no_trace(dragoman: Dra
         waiting = shown.wait_for("working ·")
         assert "Hello wor\n" in waiting  # the word that is not over is not kept back for ever
         ended = shown.wait_for("exit code 0")
-        assert "Hello world, all is said.\nexit code 0" in ended
+        assert "Hello world, all is said.\ndragoman: this session: 1 turn" in ended
         assert "working" not in ended
 
 
@@ -234,7 +234,7 @@ def test_a_question_is_asked_while_the_answer_goes_to_a_file(dragoman: Dragoman)
 def words_of_refusal(dragoman: Dragoman, width: int) -> list[str]:
     with screen(dragoman, "asking", "--on-ask", "reject", width=width) as shown:
         ended = shown.wait_for("exit code 5")
-    return ended.partition("dragoman:")[2].partition("exit code")[0].split()
+    return ended.partition("dragoman:")[2].partition("dragoman: this session:")[0].split()
 
 
 def test_a_message_on_a_terminal_breaks_no_word(dragoman: Dragoman) -> None:

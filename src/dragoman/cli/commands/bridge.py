@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.options import (
     AGENT_HELP,
-    add_address_options,
     add_optional,
     add_proxy_option,
     add_server_folder_option,
     add_settings_option,
-    address_of,
-    announce,
     count,
 )
+from dragoman.cli.server_address import add_address_options, address_of, announce
 from dragoman.cli.server_log import Lines, keep_journal
 
 if TYPE_CHECKING:

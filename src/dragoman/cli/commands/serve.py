@@ -12,19 +12,17 @@ from contextlib import suppress
 
 from dragoman.cli.exit_codes import UsageError, tell
 from dragoman.cli.options import (
-    add_address_options,
     add_permission_options,
     add_server_folder_option,
     add_settings_option,
-    address_of,
-    announce,
 )
+from dragoman.cli.server_address import add_address_options, address_of, announce
 from dragoman.cli.server_log import Lines, keep_journal
 from dragoman.data_directory import data_directory, make_private
 
 TYPE_CHECKING = False  # that of `typing` would cost `--help` the import
 if TYPE_CHECKING:
-    from dragoman.cli.options import Address
+    from dragoman.cli.server_address import Address
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

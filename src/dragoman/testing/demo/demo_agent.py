@@ -49,29 +49,35 @@ _THOUGHTS = {
 }
 
 
-def _choices(of: dict[str, tuple[str, str]]) -> v1.SessionConfigSelectOptions:
-    return [
-        v1.SessionConfigSelectOption(value=value, name=name, description=description)
-        for value, (name, description) in of.items()
-    ]
+def _select(
+    name: str,
+    category: str,
+    current: str,
+    values: dict[str, tuple[str, str]],
+    description: str | None = None,
+) -> v1.SessionConfigSelect:
+    return v1.SessionConfigSelect(
+        id=name.lower(),
+        name=name,
+        description=description,
+        category=category,
+        current_value=current,
+        options=[
+            v1.SessionConfigSelectOption(value=value, name=name, description=description)
+            for value, (name, description) in values.items()
+        ],
+    )
 
 
 OPTIONS: Final = (
-    v1.SessionConfigSelect(
-        id="model",
-        name="Model",
-        description="There is none; these differ in how fast they speak",
-        category="model",
-        current_value="demo-steady",
-        options=_choices(_MODELS),
+    _select(
+        "Model",
+        "model",
+        "demo-steady",
+        _MODELS,
+        "There is none; these differ in how fast they speak",
     ),
-    v1.SessionConfigSelect(
-        id="thinking",
-        name="Thinking",
-        category="thought_level",
-        current_value="short",
-        options=_choices(_THOUGHTS),
-    ),
+    _select("Thinking", "thought_level", "short", _THOUGHTS),
     v1.SessionConfigBoolean(
         id="verbose",
         name="Verbose",

@@ -12,8 +12,9 @@ import shlex
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -22,27 +23,21 @@ from dragoman.schema import codec, v1
 from dragoman.testing.scripted_turn import DEFAULT_OPTIONS, AgentTurn
 from dragoman.testing.v2.words import Json, tool_call
 
-if TYPE_CHECKING:
-    from dragoman.testing.scripted_agent import AgentSession
-    from dragoman.testing.scripted_connection import ScriptedConnection
-
 
 class TurnV2(AgentTurn):
     """The turn a script sees; its own part is what the client no longer has methods for."""
 
-    def __init__(
-        self,
-        connection: ScriptedConnection,
-        session: AgentSession,
-        prompt: list[v1.ContentBlock],
-        request_id: bytes,
-    ) -> None:
-        super().__init__(connection, session, prompt, request_id)
-        self.displays: dict[str, Display] = {}
-        self.over = False
-        self._allowed = False
-        """The client said yes to what the script asked for last."""
-        self._stopping: dict[str, asyncio.Event] = {}
+    over = False
+    _allowed = False
+    """The client said yes to what the script asked for last."""
+
+    @cached_property
+    def displays(self) -> dict[str, Display]:
+        return {}
+
+    @cached_property
+    def _stopping(self) -> dict[str, asyncio.Event]:
+        return {}
 
     def stopping(self, tool_call_id: str) -> asyncio.Event:
         """Set when the client wants this tool call to be stopped."""
