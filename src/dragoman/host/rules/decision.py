@@ -283,21 +283,15 @@ def _may_speak_of_the_unsaid(rule: Rule, access: Access) -> bool:
     return rule.path is not None and "write" in operations and not access.paths
 
 
+_CONDITIONS = ("path", "argv", "argv_prefix", "cwd", "host", "tool")
+
+
 def _without_conditions(rule: Rule) -> Rule:
     """About anything of its operation."""
     operation = rule.operation
     if operation is None and (rule.argv is not None or rule.argv_prefix is not None):
         operation = "execute"
-    return msgspec.structs.replace(
-        rule,
-        operation=operation,
-        path=None,
-        argv=None,
-        argv_prefix=None,
-        cwd=None,
-        host=None,
-        tool=None,
-    )
+    return msgspec.structs.replace(rule, operation=operation, **dict.fromkeys(_CONDITIONS))
 
 
 def _strictest(decision: PolicyDecision, found: Sequence[tuple[Rule, StepHit]]) -> PolicyDecision:
