@@ -17,6 +17,6 @@ echo "And undone (dragoman sessions revert try):"
 "$dragoman" sessions revert try
 cat <<'NEXT'
 
-Next: make run ARGS='--help' shows everything; put your own agent into ~/.config/dragoman/settings.json
+Next: make run ARGS='agents add NAME -- COMMAND' adds your own agent; ARGS='--help' shows everything
 Then: make run ARGS='-a NAME "fix the failing test"', or import dragoman in Python (see README.md)
 NEXT

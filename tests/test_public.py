@@ -35,6 +35,11 @@ GENERATED = {"api.md", "events.md", "errors.md"}
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
+def test_what_a_shell_completes_is_public() -> None:
+    modules = {module.__name__.rpartition(".")[2] for module in MODULES[1:]} | {"errors"}
+    assert set(dir(dragoman)) == {*dragoman.__all__, *modules, "__doc__"}
+
+
 def test_every_name_is_found_where_the_type_checker_finds_it() -> None:
     tree = ast.parse(Path(dragoman.__file__).read_text())
     typed = {

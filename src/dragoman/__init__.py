@@ -500,4 +500,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, *_MODULES})
+    return sorted({*_HOMES, *_MODULES, "__version__", "__doc__"})

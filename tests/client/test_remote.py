@@ -198,7 +198,7 @@ async def test_files_and_terminals_are_served_only_when_they_are_here(
 async def test_a_folder_that_is_not_here_needs_a_word(tmp_path: Path) -> None:
     agent = RawAgent()
     async with tidy_loop(), wired(agent) as wire, Client.start(wire.agent("ws")) as client:
-        with pytest.raises(ValueError, match="is not a directory"):
+        with pytest.raises(ValueError, match="does not exist"):
             await client.new_session(tmp_path / "only there")
 
 

@@ -67,14 +67,16 @@ async def test_a_relative_folder_is_made_absolute(
     assert agent.sent("session/new")[0]["cwd"] == str(tmp_path)
 
 
-@pytest.mark.parametrize("cwd", ["missing", "file"])
+@pytest.mark.parametrize(
+    ("cwd", "why"), [("missing", "missing does not exist"), ("file", "file is not a directory")]
+)
 async def test_a_folder_that_is_none_is_an_error_before_anything_is_sent(
-    cwd: str, tmp_path: Path
+    cwd: str, why: str, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
     agent = RawAgent()
     async with started(agent) as client:
-        with pytest.raises(ValueError, match="is not a directory"):
+        with pytest.raises(ValueError, match=why):
             await client.new_session(tmp_path / cwd)
     assert agent.sent("session/new") == []
 

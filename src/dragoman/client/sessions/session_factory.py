@@ -464,5 +464,6 @@ def absolute(path: str | os.PathLike[str]) -> str:
 def _folder(path: str | os.PathLike[str]) -> str:
     folder = absolute(path)
     if not os.path.isdir(folder):
-        raise ValueError(f"{folder} is not a directory")
+        there = os.path.lexists(folder)
+        raise ValueError(f"{folder} {'is not a directory' if there else 'does not exist'}")
     return folder
