@@ -28,6 +28,10 @@ NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
         ("You've hit your limit", -32603, None, "plan"),
         ("API Error: 529 overloaded_error", -32603, None, "overloaded"),
         ("Internal error: Too Many Requests", -32603, None, "rate"),
+        ("You've hit your session limit · resets 5pm", -32603, None, "plan"),
+        ("You've hit your team's shared budget", -32603, None, "plan"),
+        ("Insufficient credits. Add more", -32603, None, "plan"),
+        ("Selected model is at capacity. Please try", -32603, None, "overloaded"),
     ],
 )
 def test_limits_are_recognized(message: str, code: int, data: Any, kind: LimitKind) -> None:
@@ -43,6 +47,7 @@ def test_limits_are_recognized(message: str, code: int, data: Any, kind: LimitKi
         ("no such session", None),
         ("Internal error", {"errorKind": "authentication_failed"}),
         ("the file has a limit of 10 lines", None),
+        ("you have exceeded your context window limit", None),
     ],
 )
 def test_other_errors_are_none(message: str, data: Any) -> None:
@@ -99,6 +104,17 @@ def test_an_answer_about_limits_is_no_limit(said: str) -> None:
         ("try again at 3:05 PM", 3 * 3600 + 300),
         ("resets at 11:30", 23.5 * 3600),
         ("Retry after 2 s", 2),
+        ("Please try again in 1m30.5s.", 90.5),
+        ("Please try again in 350ms", 0.35),
+        ("Your quota will reset after 17h20m5s.", 17 * 3600 + 20 * 60 + 5),
+        ("available again in 5 minutes", 300),
+        ("Retry-After: 30", 30),
+        ("retry_after_ms: 1500", 1.5),
+        ("resets_in_seconds: 90", 90),
+        ("resetsAt: 1795010000000", 1795010000 - NOW.timestamp()),
+        ("try again at Nov 20th, 2026 3:05 PM.", 2 * 86400 + 3 * 3600 + 300),
+        ("resets Nov 22, 5:30pm (UTC)", 4 * 86400 + 5.5 * 3600),
+        ("resets Dec 1, 2026, 5am", 12 * 86400 + 17 * 3600),
     ],
 )
 def test_the_end_is_read(text: str, seconds: float) -> None:
@@ -113,7 +129,28 @@ def test_the_end_is_read(text: str, seconds: float) -> None:
         "resets 99pm",
         "try again in 999999 days",
         "usage limit reached|1000000000",
+        "resets Feb 30, 5pm",
+        "resets Nov 1, 2026, 5pm",
+        "retry after lunch",
     ],
 )
 def test_what_is_not_said_or_not_credible_is_unknown(text: str) -> None:
     assert end_in(text, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "seconds"),
+    [
+        ({"error": {"details": [{"retryDelay": "34s"}]}}, 34),
+        ({"headers": {"retry-after": "30"}}, 30),
+        ({"retryAfter": 12.5}, 12.5),
+        ({"resets_at": 1795010000}, 1795010000 - NOW.timestamp()),
+        ({"resets_in_seconds": 3600}, 3600),
+        ({"resets_at": None, "attempts": 3}, None),
+    ],
+)
+def test_the_end_is_read_from_the_data_of_an_error(data: Any, seconds: float | None) -> None:
+    limit = limit_in_error(RemoteError("Rate limit exceeded", data, code=429), NOW)
+    assert limit is not None
+    expected = None if seconds is None else pytest.approx(NOW.timestamp() + seconds)
+    assert limit.ends_at == expected

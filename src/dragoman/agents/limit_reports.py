@@ -109,15 +109,17 @@ REPORTS: Final = (
     _worded(
         "several agents",
         "plan",
-        r"(hit|reached|exceeded) your (usage |weekly |current |5-hour )?(limit|quota)"
-        r"|usage limit (has been )?reached|insufficient_quota|credit balance is too low",
+        r"(hit|reached|exceeded) your (?!.{0,30}(context|token))([\w'-]+ ){0,3}(limit|quota|budget)"
+        r"|usage limit (has been )?reached|insufficient[_ ](quota|credits)"
+        r"|credit balance is too low|out of (usage )?credits",
         "messages of Anthropic, OpenAI and Google, as agents pass them on",
     ),
     _worded(
         "several agents",
         "overloaded",
-        r"\boverloaded(_error)?\b|\b529\b.{0,40}overload|model is currently overloaded",
-        "Anthropic's `overloaded_error`, Google's 503 UNAVAILABLE",
+        r"\boverloaded(_error)?\b|\b529\b.{0,40}overload"
+        r"|model is (currently overloaded|at capacity)",
+        "Anthropic's `overloaded_error`, Google's 503 UNAVAILABLE, \"at capacity\" of Codex",
     ),
     _worded(
         "several agents",
@@ -165,7 +167,7 @@ def _at(data: Any, path: tuple[str, ...]) -> Any:
 
 
 def _texts(data: Any) -> str:
-    """What an error's data says in words, and the delays that Google puts there."""
+    """What an error's data says in words, and the delays and times that providers put there."""
     return "\n".join(_strings(data, 4))
 
 
@@ -174,8 +176,10 @@ def _strings(data: Any, depth: int) -> Iterator[str]:
         yield data
     elif isinstance(data, Mapping) and depth:
         for key, value in cast("Mapping[str, Any]", data).items():
-            for text in _strings(value, depth - 1):
-                yield f"{key}: {text}" if key in ("retryDelay", "retry_after") else text
+            if _DELAY.fullmatch(key) and isinstance(value, (str, int, float)):
+                yield f"{key}: {value}"
+            else:
+                yield from _strings(value, depth - 1)
     elif isinstance(data, list) and depth:
         for value in cast("list[Any]", data)[:20]:
             yield from _strings(value, depth - 1)
@@ -187,25 +191,43 @@ def _line(text: str) -> str:
 
 # ── when it ends ────────────────────────────────────────────────────────────────────────────────
 
-_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|m|s)(?:ays?|ours?|in(?:ute)?s?|ec(?:ond)?s?)?\b")
-_AFTER = re.compile(
-    r"(?:try again|retry|resets?|available|wait)(?:[ _-]?after|[ _-]?delay)?(?: in)?[:\" ]+"
-    r"((?:\d+(?:\.\d+)?\s*(?:d|h|m|s)[a-z]*[ ,and]*)+)",
+_DELAY = re.compile(
+    r"retry[_-]?delay|(?:retry[_-]?after|resets?[_-]?in)(?:[_-]?(?:seconds|ms))?|resets?[_-]?at",
     re.IGNORECASE,
 )
-_EPOCH = re.compile(r"(?:\||reset[a-z_]*[\": ]+)(1\d{9})\b", re.IGNORECASE)
+"""Keys of an error's data whose value is a delay or a time."""
+_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_SPAN = re.compile(
+    r"(\d+(?:\.\d+)?)\s*"
+    r"(?:(ms)|(d)(?:ays?)?|(h)(?:ours?)?|(m)(?:in(?:ute)?s?)?|(s)(?:ec(?:ond)?s?)?)(?![a-z])"
+)
+_AFTER = re.compile(
+    r"(?:try again|retry|resets?|available(?: again)?|wait)(?:[ _-]?after|[ _-]?delay)?(?: in)?"
+    r"[:\" ]+((?:\d+(?:\.\d+)?\s*(?:d|h|m|s)[a-z]*[ ,and]*)+)",
+    re.IGNORECASE,
+)
+_PLAIN = re.compile(
+    r"(?:retry[ _-]?after|resets?[_-]?in[_-]?(?=s|ms))(?:[_-]?(seconds|ms))?[:\" ]+"
+    r"(\d+(?:\.\d+)?)\b",
+    re.IGNORECASE,
+)
+"""A number without a unit, as in HTTP's `Retry-After`: seconds, unless its key says otherwise."""
+_EPOCH = re.compile(r"(?:\||reset[a-z_]*[\": ]+)(1\d{9})(?:\d{3}|\.\d+)?\b", re.IGNORECASE)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _CLOCK = re.compile(
-    r"(?:resets?|try again|available)(?: again)?(?: at)? (\d{1,2})(?::(\d{2}))? ?([ap]m)?\b"
+    r"(?:resets?|try again|available)(?: again)?(?: at| on)? "
+    rf"(?:({'|'.join(_MONTHS)})[a-z]* (\d{{1,2}})(?:st|nd|rd|th)?,? (?:(\d{{4}}),? )?(?:at )?)?"
+    r"(\d{1,2})(?::(\d{2}))? ?([ap]m)?\b"
     r"(?: ?\(([A-Za-z_]+/[A-Za-z_/+-]+|UTC)\))?",
     re.IGNORECASE,
 )
+"""A time of day, as Codex and Claude Code write it: with the day if that is not today."""
 
 
 def end_in(text: str, now: datetime) -> float | None:
     """When the limit ends, by the words of the agent; None if they do not say, or nothing
     credible. `now` has the time zone that a time of day is in."""
-    for read in (_after, _at_second, _at_clock):
+    for read in (_after, _after_plain, _at_second, _at_clock):
         found = read(text, now)
         if found is not None:
             return found if 0 <= found - now.timestamp() <= _LONGEST else None
@@ -217,8 +239,16 @@ def _after(text: str, now: datetime) -> float | None:
     if found is None:
         return None
     spans = _SPAN.findall(found[1].lower())
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in spans)
+    seconds = sum(float(number) * _UNITS["".join(unit)] for number, *unit in spans)
     return now.timestamp() + seconds if spans else None
+
+
+def _after_plain(text: str, now: datetime) -> float | None:
+    found = _PLAIN.search(text)
+    if found is None:
+        return None
+    unit = _UNITS["ms" if found[1] and found[1].lower() == "ms" else "s"]
+    return now.timestamp() + float(found[2]) * unit
 
 
 def _at_second(text: str, now: datetime) -> float | None:
@@ -227,18 +257,26 @@ def _at_second(text: str, now: datetime) -> float | None:
 
 
 def _at_clock(text: str, now: datetime) -> float | None:
-    """The next time that a clock shows this; a bare number without am or pm is not a time."""
+    """The next time that a calendar and a clock show this; a bare number without am or pm is not a
+    time."""
     found = _CLOCK.search(text)
-    if found is None or not (found[2] or found[3]):
+    if found is None or not (found[5] or found[6]):
         return None
-    hour, minute = int(found[1]), int(found[2] or 0)
-    if hour > (12 if found[3] else 23) or minute > 59:
+    hour, minute = int(found[4]), int(found[5] or 0)
+    if hour > (12 if found[6] else 23) or minute > 59:
         return None
-    if found[3]:
-        hour = hour % 12 + (12 if found[3].lower() == "pm" else 0)
-    there = now.astimezone(_zone(found[4]) or now.tzinfo)
+    if found[6]:
+        hour = hour % 12 + (12 if found[6].lower() == "pm" else 0)
+    there = now.astimezone(_zone(found[7]) or now.tzinfo)
     at = there.replace(hour=hour, minute=minute, second=0, microsecond=0)
-    return (at if at > there else at + timedelta(days=1)).timestamp()
+    if not found[1]:
+        return (at if at > there else at + timedelta(days=1)).timestamp()
+    month, year = _MONTHS.index(found[1].lower()) + 1, int(found[3] or at.year)
+    try:
+        at = at.replace(year=year, month=month, day=int(found[2]))
+        return (at if found[3] or at > there else at.replace(year=year + 1)).timestamp()
+    except ValueError:
+        return None  # there is no such day
 
 
 def _zone(name: str | None) -> tzinfo | None:
