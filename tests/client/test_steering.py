@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support.clients import opened, until
 from support.raw_agent import RawAgent, Refusal, text_block
+from support.v2_agent import CAPABILITIES, second_agent, state
 
 from dragoman import Client, Session
 from dragoman.session import events as e
@@ -201,6 +202,43 @@ async def test_what_a_run_did_not_take_up_is_the_next_prompt(tmp_path: Path) -> 
         assert (await session.steer("rather blue")).outcome == "sent"
         agent.update("session_info_update", _meta={"goose": {"activeRunId": None}})
         agent.reply(prompt_id, {"stopReason": "end_turn"})
+        following = await agent.expect("session/prompt")
+        assert following["params"]["prompt"] == [text_block("rather blue")]
+
+
+# ── a prompt in flight ────────────────────────────────────────────────────────────────────────
+
+IN_FLIGHT = CAPABILITIES | {"_meta": {"claudeCode": {"promptQueueing": True}}}
+
+
+async def test_where_it_is_offered_a_second_prompt_goes_into_the_turn(tmp_path: Path) -> None:
+    agent = second_agent(IN_FLIGHT, session__prompt=None)
+    async with at_work(agent, tmp_path, protocol=2) as (client, session, prompt_id):
+        assert client.capabilities.steer == "prompt"
+        agent.reply(prompt_id, {"messageId": "u1"})
+        state(agent, "running")
+        steer = await session.steer("rather blue")
+        assert (steer.outcome, steer.way) == ("sent", "prompt")
+        sent = await agent.expect("session/prompt")
+        assert sent["params"]["prompt"] == [text_block("rather blue")]
+        assert session.state.queue[0].steer == "sent"
+        agent.reply(sent["id"], {"messageId": "u2"})
+        await until(lambda: steered(session)[1:] == [("rather blue", "delivered")])
+        assert session.busy
+        state(agent, "idle", stopReason="end_turn")
+        await until(lambda: not session.busy)
+        assert len(agent.sent("session/prompt")) == 2
+
+
+async def test_version_2_alone_does_not_offer_it(tmp_path: Path) -> None:
+    agent = second_agent(session__prompt=None)
+    async with at_work(agent, tmp_path, protocol=2) as (client, session, prompt_id):
+        assert client.capabilities.steer is None
+        agent.reply(prompt_id, {"messageId": "u1"})
+        state(agent, "running")
+        assert (await session.steer("rather blue")).way == "queue"
+        assert len(agent.sent("session/prompt")) == 1
+        state(agent, "idle", stopReason="end_turn")
         following = await agent.expect("session/prompt")
         assert following["params"]["prompt"] == [text_block("rather blue")]
 

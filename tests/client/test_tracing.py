@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.clients import started
+from hub.test_two_windows import two_windows
+from support.clients import opened, started, until
 from support.hubs import TestLauncher, stored
+from support.peers import soon
 from support.raw_agent import RawAgent
 from support.serving import served
+from support.v2_agent import CAPABILITIES, second_agent
 
 from dragoman import Unsupported, tracing
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
+from dragoman.session.facts import SteerWay
+from dragoman.testing import AgentTurn, ScriptedAgent
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -31,6 +37,45 @@ async def test_sessions_and_prompts_carry_it(tmp_path: Path) -> None:
     first, second = agent.sent("session/prompt")
     assert first["_meta"] == trace
     assert "_meta" not in second
+
+
+@pytest.mark.parametrize("way", ["steering", "run", "prompt", "queue"])
+async def test_so_do_steers_whichever_way_they_go(tmp_path: Path, way: SteerWay) -> None:
+    agent, method = steerable(way)
+    async with opened(agent, tmp_path, protocol=2 if way == "prompt" else 1) as (_, session):
+        session.prompt("go").discard()
+        prompt = await agent.expect("session/prompt")
+        if way == "run":
+            agent.update("session_info_update", _meta={"goose": {"activeRunId": "r"}})
+        agent.say("at work", messageId="m")
+        await until(lambda: len(session.state.entries) == 2)
+        with tracing(PARENT):
+            steering = asyncio.create_task(session.steer("rather blue", meta={"x": 1}))
+        if way == "queue":
+            assert (await soon(steering)).way == "queue"
+            agent.reply(prompt["id"], {"stopReason": "end_turn"})
+        sent = await agent.expect(method)
+        told = sent["params"]["_meta"]
+        assert {key: told[key] for key in ("traceparent", "x")} == {"traceparent": PARENT, "x": 1}
+        steering.cancel()
+
+
+def steerable(way: SteerWay) -> tuple[RawAgent, str]:
+    """An agent that takes steers in this way alone, and leaves them open; and its method."""
+    match way:
+        case "steering":
+            agent = RawAgent(welcome={"_meta": {"steering": {"supported": True}}})
+            agent.answers["_session/steering"] = None
+            return agent, "_session/steering"
+        case "run":
+            agent = RawAgent()
+            agent.answers["_goose/unstable/session/steer"] = None
+            return agent, "_goose/unstable/session/steer"
+        case "prompt":
+            queueing = {"_meta": {"claudeCode": {"promptQueueing": True}}}
+            return second_agent(CAPABILITIES | queueing, session__prompt=None), "session/prompt"
+        case _:
+            return RawAgent(), "session/prompt"
 
 
 @pytest.mark.parametrize(
@@ -52,6 +97,26 @@ async def test_a_command_from_another_process_brings_it_along(tmp_path: Path) ->
         await hub.send(live.id, sent)
         await agent.expect("session/prompt")
     assert agent.sent("session/prompt")[0]["_meta"] == {"traceparent": PARENT}
+
+
+async def test_a_steer_from_another_window_brings_it_along(tmp_path: Path) -> None:
+    ended = asyncio.Event()
+
+    async def until_ended(turn: AgentTurn) -> None:
+        await ended.wait()
+
+    agent = ScriptedAgent(until_ended)
+    async with two_windows(tmp_path, agent) as (owner, other):
+        live = await owner.create("it", str(tmp_path))
+        await owner.send(live.id, c.Prompt("one"))
+        with tracing(PARENT, "vendor=1"):
+            reply = await soon(other.send(live.id, c.SteerTurn("two")))
+        assert reply["way"] == "queue"
+        ended.set()
+        await until(lambda: live.idle)
+    prompts = [params for method, params in agent.received if method == "session/prompt"]
+    told = [each.get("_meta") for each in prompts]
+    assert told == [None, {"traceparent": PARENT, "tracestate": "vendor=1"}]
 
 
 async def test_archived_sessions_are_listed_as_asked(tmp_path: Path) -> None:

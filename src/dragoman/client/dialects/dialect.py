@@ -467,19 +467,26 @@ class Dialect(ABC):
         return codec.encode(request)
 
     async def steer(
-        self, session_id: str, prompt: Prompt, way: SteerWay, run_id: str, on_reply: OnSteerReply
+        self,
+        session_id: str,
+        prompt: Prompt,
+        meta: Meta,
+        on_reply: OnSteerReply,
+        *,
+        way: SteerWay,
+        run_id: str,
     ) -> None:
         """Put something into the running turn, by a `way` that the agent offers. An error that the
         agent answers with is a reply, too."""
         blocks = [block_of(part, self.schema) for part in prompt]
         match way:
             case "prompt":
-                calling = self._prompt_in_flight(session_id, prompt, on_reply)
+                calling = self._prompt_in_flight(session_id, prompt, meta, on_reply)
             case "run":
-                params, read = steer_calls.run_params(session_id, blocks, run_id), run_reply
-                calling = self._steer(steer_calls.RUN, params, lambda raw: on_reply(read(raw)))
+                params = steer_calls.run_params(session_id, blocks, meta, run_id)
+                calling = self._steer(steer_calls.RUN, params, lambda raw: on_reply(run_reply(raw)))
             case _:
-                params, read = steer_calls.steering_params(session_id, blocks), steering_reply
+                params, read = steer_calls.steering_params(session_id, blocks, meta), steering_reply
                 calling = self._steer(steer_calls.STEERING, params, lambda raw: on_reply(read(raw)))
         try:
             await calling
@@ -492,7 +499,7 @@ class Dialect(ABC):
         await self._peer.call(method, params, timeout=self._timeouts.control, on_reply=on_reply)
 
     async def _prompt_in_flight(
-        self, session_id: str, prompt: Prompt, on_reply: OnSteerReply
+        self, session_id: str, prompt: Prompt, meta: Meta, on_reply: OnSteerReply
     ) -> None:
         raise Unsupported("a prompt while another is in flight")
 

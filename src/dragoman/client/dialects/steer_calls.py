@@ -34,13 +34,18 @@ OnSteerReply: TypeAlias = Callable[[SteerReply], None]
 """Runs in wire order."""
 
 
-def steering_params(session_id: str, blocks: Sequence[msgspec.Struct]) -> bytes:
-    meta = {"steering": {"idleBehavior": "promptRequired"}}
-    return codec.encode({"sessionId": session_id, "prompt": blocks, "_meta": meta})
+def steering_params(
+    session_id: str, blocks: Sequence[msgspec.Struct], meta: dict[str, Any] | None
+) -> bytes:
+    said = (meta or {}) | {"steering": {"idleBehavior": "promptRequired"}}
+    return codec.encode({"sessionId": session_id, "prompt": blocks, "_meta": said})
 
 
-def run_params(session_id: str, blocks: Sequence[msgspec.Struct], run_id: str) -> bytes:
-    return codec.encode({"sessionId": session_id, "prompt": blocks, "expectedRunId": run_id})
+def run_params(
+    session_id: str, blocks: Sequence[msgspec.Struct], meta: dict[str, Any] | None, run_id: str
+) -> bytes:
+    params = {"sessionId": session_id, "prompt": blocks, "expectedRunId": run_id}
+    return codec.encode(params | ({"_meta": meta} if meta else {}))
 
 
 class _SteeringResult(msgspec.Struct):

@@ -181,7 +181,7 @@ class Session:
             self.begin(turn)
         return turn
 
-    async def steer(self, prompt: PromptInput) -> Steer:
+    async def steer(self, prompt: PromptInput, *, meta: dict[str, Any] | None = None) -> Steer:
         """Send a message to the running turn, with content as for `prompt`.
 
         How it is delivered depends on what the agent offers. If the agent offers nothing, or the
@@ -193,9 +193,11 @@ class Session:
         self._require_open()
         content, warnings = self._prepared(prompt)
         if self.state.parked is not None and not self.busy:
-            queued = self.prompt(prompt)
+            queued = self.prompt(prompt, meta=meta)
             return Steer(queued.id, "queued", "queue", turn=queued)
-        return await self.steering.send(self.turn_for(content, None), warnings)
+        turn = self.turn_for(content, None)
+        turn.meta = traced(meta)
+        return await self.steering.send(turn, warnings)
 
     def go_on(self) -> None:
         """Send the first of the prompts that wait, if one can be sent."""

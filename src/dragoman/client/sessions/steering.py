@@ -219,7 +219,9 @@ class Steering:
             def hear(reply: SteerReply) -> None:
                 self._answered(turn, running, reply)
 
-            await session.dialect.steer(session.id, turn.content, steer.way, self._run or "", hear)
+            await session.dialect.steer(
+                session.id, turn.content, turn.meta, hear, way=steer.way, run_id=self._run or ""
+            )
         except DragomanError as error:
             self._settle(turn, "unsure", str(error))
         except Exception as error:

@@ -40,6 +40,7 @@ class SteerTurn(_Command, frozen=True, tag="steer"):
     `outcome`, the `way` it went, the `reason`, and the `turn` that it becomes, if it may."""
 
     content: str | list[Content]
+    trace: dict[str, str] = {}
 
 
 class Cancel(_Command, frozen=True, tag="cancel"):

@@ -50,7 +50,9 @@ class Elsewhere:
         if isinstance(command, c.AnswerElicitation) and command.content is not None:
             reply = await ask_owner(hub.store, hub.news, record.id, c.AskKey(), to=to)
             command = c.sealed(command, reply["key"])
-        if isinstance(command, c.Prompt | c.RuledPrompt) and (trace := current_trace()):
+        if isinstance(command, c.Prompt | c.RuledPrompt | c.SteerTurn) and (
+            trace := current_trace()
+        ):
             command = msgspec.structs.replace(command, trace=trace)
         return await ask_owner(hub.store, hub.news, record.id, command, to=to)
 

@@ -222,15 +222,12 @@ class RunningSession:
 
     async def _execute(self, command: c.Command) -> c.Reply:
         match command:
-            case c.Prompt(content, trace):
-                turn = await self._traced(trace, content)
-                return {"turn": turn.id, "queued": turn in self.session.queued}
-            case c.RuledPrompt(content, terms, trace):
-                check_terms(terms, self.id, home=self.home, offered=self.session.gate.offered)
-                turn = await self._traced(trace, content, terms)
-                return {"turn": turn.id, "queued": turn in self.session.queued}
-            case c.SteerTurn(content):
-                return await self._steer(content)
+            case c.Prompt() | c.RuledPrompt() | c.SteerTurn():
+                # With the trace context that came with it, else that of our caller.
+                if not (trace := command.trace):
+                    return await self._take(command)
+                with tracing(trace.get("traceparent"), trace.get("tracestate")):
+                    return await self._take(command)
             case c.Cancel():
                 return await self._cancel()
             case c.CancelToolCall() | c.CancelTerminal() | c.CancelSubagent():
@@ -265,14 +262,18 @@ class RunningSession:
         reply: c.Reply = {"paths": [str(change.path) for change in undone]}
         return must_be_something(self.id, reply, command, timeline)
 
-    async def _traced(
-        self, trace: dict[str, str], content: PromptInput, terms: TurnTerms | None = None
-    ) -> Turn:
-        """A prompt with the trace context that came with it, else that of our caller."""
-        if not trace:
-            return await self.prompt(content, terms)
-        with tracing(trace.get("traceparent"), trace.get("tracestate")):
-            return await self.prompt(content, terms)
+    async def _take(self, command: c.Prompt | c.RuledPrompt | c.SteerTurn) -> c.Reply:
+        terms = None
+        match command:
+            case c.SteerTurn():
+                return await self._steer(command.content)
+            case c.RuledPrompt():
+                terms = command.terms
+                check_terms(terms, self.id, home=self.home, offered=self.session.gate.offered)
+            case c.Prompt():
+                pass
+        turn = await self.prompt(command.content, terms)
+        return {"turn": turn.id, "queued": turn in self.session.queued}
 
     async def recall(self) -> None:
         """Have the session's `changes` and `revert` know of what it wrote before it was run here.

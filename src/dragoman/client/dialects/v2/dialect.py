@@ -146,7 +146,7 @@ class V2(Dialect):
             foreground.withdraw(sent)
 
     async def _prompt_in_flight(
-        self, session_id: str, prompt: Prompt, on_reply: OnSteerReply
+        self, session_id: str, prompt: Prompt, meta: Meta, on_reply: OnSteerReply
     ) -> None:
         """The agent answers once it is part of the conversation, however long that takes."""
         foreground = self._conversations.of(session_id).foreground
@@ -160,7 +160,7 @@ class V2(Dialect):
             self._conversations.tell(session_id)
 
         try:
-            request = self._prompt_request(session_id, prompt, None)
+            request = self._prompt_request(session_id, prompt, meta)
             await self._peer.call("session/prompt", request, on_reply=taken)
         finally:
             foreground.withdraw(sent)
