@@ -219,6 +219,15 @@ def test_a_rewind_prints_the_session_to_continue_with(user: Dragoman) -> None:
     refused(nothing, "leave nothing to do")
 
 
+def test_the_agent_hears_the_whole_summary_of_a_rewound_session(user: Dragoman) -> None:
+    assert user("-a", "demo", "--session", "fix", "--yolo", "please begin").code == 0
+    assert user("--session", "fix", "--yolo", "please continue").code == 0
+    done = user("sessions", "rewind", "fix", "-1", "--summary")
+    assert (done.code, len(done.lines)) == (0, 1)
+    [turn] = json.loads(user("sessions", "show", done.lines[0], "--json").out)["turns"]
+    assert (turn["status"], turn["stopReason"]) == ("completed", "end_turn")
+
+
 def test_what_was_changed_since_is_undone_by_force_alone(user: Dragoman) -> None:
     file = user.workspace / "dragoman-demo.txt"
     assert user("-a", "demo", "--session", "fix", "--yolo", "please begin").code == 0

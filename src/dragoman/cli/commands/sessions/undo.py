@@ -189,12 +189,25 @@ async def _rewind(options: argparse.Namespace) -> None:
             )
         except (CommandRefused, RevertConflict) as error:
             raise _explained(error) from error
-    for path in done.paths:
-        print(reveal(path), file=sys.stderr)
-    if told := _remembered(done):
-        print(told, file=sys.stderr)
-    print(done.session)
-    _say_undo(record.id, done.restore_id)
+        for path in done.paths:
+            print(reveal(path), file=sys.stderr)
+        if told := _remembered(done):
+            print(told, file=sys.stderr)
+        print(done.session)
+        _say_undo(record.id, done.restore_id)
+        await _heard(hub, done.session)
+
+
+async def _heard(hub: Hub, session_id: str) -> None:
+    """A summary is a prompt, and its turn would be cut short if this process ended first."""
+    live = hub.live.get(session_id)
+    turn = None if live is None else live.session.running
+    if turn is None:
+        return
+    try:
+        await turn  # which refuses what is asked in it: nobody answers here
+    except DragomanError as error:
+        raise DragomanError(f"the turn with the summary failed: {error}") from error
 
 
 def _remembered(done: Rewound) -> str:
