@@ -1,5 +1,6 @@
 """A scripted agent: run it with any ACP client, or test your own client against it.
 
+echo "Buy milk" > notes.txt
 dragoman --agent-command 'python examples/scripted_agent.py' "What is in notes.txt?"
 """
 

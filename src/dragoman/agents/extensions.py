@@ -278,7 +278,7 @@ class Quirks(Habits, frozen=True, kw_only=True):
     missing_file: Literal["error", "empty"] = "error"
     """What reading a missing file returns: an error, or empty text."""
     counted_tokens: TokensOf = "turn"
-    """What the tokens reported at the end of a turn are those of."""
+    """What the tokens reported at the end of a turn cover."""
 
 
 # Reads a file before it creates it and gives up on any error, whatever its code. Sends no input of

@@ -162,7 +162,7 @@ QUIRKS_KEYS: Keys = {
     ),
     "counted_tokens": (
         '`"turn"`, `"session"` or `"request"`',
-        "what the tokens are of that the agent reports at the end of a turn: the turn (the "
+        "what the agent's token counts at the end of a turn cover: that turn (the "
         "default), the whole session so far, or only the last request to the model",
     ),
     "permission_titles": (

@@ -248,8 +248,9 @@ def add_limit_options(parser: argparse.ArgumentParser) -> None:
     """Options that limit what the session may use."""
     limits = parser.add_argument_group(
         "limits",
-        "By default, a turn is stopped at one of these, with exit code 6; usage reported at its "
-        "end can exceed it.",
+        "By default, a turn that reaches one of these is stopped, with exit code 6.\n"
+        "Tokens and costs that the agent reports only at the end of a turn can exceed\n"
+        "their limit.",
     )
     for flag, metavar, kind, text in (
         ("cost", "AMOUNT", money, "cost of the session, as in 2.50 (USD) or 2.50EUR"),
