@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dragoman.agents import setting_keys as keys
+from dragoman.agents.settings import setting_keys as keys
 
 HEAD = """\
 # settings.json
 
-Generated from `src/dragoman/agents/setting_keys.py` by `scripts/gen_reference.py`.
+Generated from `src/dragoman/agents/settings/setting_keys.py` by `scripts/gen_reference.py`.
 
 Dragoman reads `~/.config/dragoman/settings.json` (if `$XDG_CONFIG_HOME` is set, the one there),
 unless `--settings PATH` or `$DRAGOMAN_SETTINGS` names another file. In the library,
@@ -42,7 +42,7 @@ SECTIONS = (
     ("`limits[]`", keys.LIMIT_KEYS, "[Limits](../how-to/limits.md)"),
     ("A price: `prices.MODEL`", keys.PRICE_KEYS, "[Money](../how-to/limits.md#money)"),
     ("`fence`", keys.FENCE_KEYS, "[The fence](../explanation/fence.md)"),
-    ("An MCP server: `mcp_servers[]`", keys.MCP_KEYS, ""),
+    ("An MCP server: `mcp_servers[]`, `mcpServers.NAME`", keys.MCP_KEYS, ""),
     (
         "`retention`",
         keys.RETENTION_KEYS,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dragoman.agents.agent_fence import fence_around
     from dragoman.agents.extensions import Quirks
-    from dragoman.agents.settings import (
+    from dragoman.agents.settings.settings_file import (
         AgentSettings,
         ModelProvider,
         Retention,
@@ -415,7 +415,7 @@ __all__ = [
 _NAMES = {
     "agents.agent_fence": "fence_around",
     "agents.extensions": "Quirks",
-    "agents.settings": "AgentSettings ModelProvider Retention Settings load_settings",
+    "agents.settings.settings_file": "AgentSettings ModelProvider Retention Settings load_settings",
     "agents.sign_ins": "AuthStatus",
     "client.capabilities": "AgentCapabilities AgentInfo AuthMethod SessionInfo",
     "client.client": "Client run_prompt",

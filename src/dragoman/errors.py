@@ -403,8 +403,12 @@ class UnknownAgent(DragomanError):
         self.settings = settings
 
     def __str__(self) -> str:
+        import difflib  # slow to import, and needed only here
+
         where = f"; others go into agent_servers in {self.settings}" if self.settings else ""
-        return f"there is no agent {self.name!r}; known agents: {', '.join(self.known)}{where}"
+        meant = difflib.get_close_matches(self.name, self.known, n=1, cutoff=0.75)
+        hint = f", did you mean {meant[0]}?" if meant else ";"
+        return f"there is no agent {self.name!r}{hint} known agents: {', '.join(self.known)}{where}"
 
 
 class UnknownHost(DragomanError):

@@ -11,7 +11,7 @@ import pytest
 from dragoman.agents.extensions import Quirks, quirks_for
 from dragoman.agents.known import KnownAgent, known_agents, known_as, known_command, known_names
 from dragoman.agents.listing import list_agents
-from dragoman.agents.settings import AgentSettings, Settings
+from dragoman.agents.settings.settings_file import AgentSettings, Settings
 from dragoman.transport.stdio import AgentCommand
 
 ROOT = Path(__file__).parents[2]

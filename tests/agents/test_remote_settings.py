@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.agents.settings import AgentSettings, parse_settings
+from dragoman.agents.settings.settings_file import AgentSettings, parse_settings
 from dragoman.errors import ConfigError
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import RemoteAgent

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from dragoman import ConfigError, Quirks, Retention
-from dragoman.agents import setting_keys
-from dragoman.agents.settings import parse_settings
+from dragoman.agents.settings import setting_keys
+from dragoman.agents.settings.settings_file import parse_settings
 from dragoman.host.fence.fence_terms import FenceTerms
 from dragoman.session.facts import Offer
 

@@ -12,7 +12,7 @@ import pytest
 from support.command import COMMAND, Dragoman
 from support.warm_command import warm_command
 
-from dragoman.agents.settings import parse_settings
+from dragoman.agents.settings.settings_file import parse_settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
@@ -178,6 +178,6 @@ def test_the_first_run_shows_what_was_asked_for_and_what_decided_it(
     assert "\ndragoman-demo.txt\n  --- /dev/null\n" in changed
     undone = changed.partition("And undone (dragoman sessions revert try):\n")[2]
     assert undone.split("\n")[0].endswith("/dragoman-demo.txt")
-    assert "Next: make run ARGS='--help' shows everything" in done.stdout
+    assert "Next: make run ARGS='agents add NAME -- COMMAND' adds your own agent" in done.stdout
     assert list(thrown_away.iterdir()) == []
     assert not dragoman.state.exists()

@@ -24,6 +24,9 @@ def test_an_unknown_agent_lists_the_names_and_says_where_they_come_from(
     assert done.err.startswith("dragoman: there is no agent 'yours'; known agents: mine, demo, ")
     assert done.err.endswith(f"; others go into agent_servers in {file}\n")
     assert done.err.count("\n") == 1
+    done = dragoman("-a", "gemni", "x")
+    assert done.code == 2
+    assert done.err.startswith("dragoman: there is no agent 'gemni', did you mean gemini? known a")
 
 
 def test_a_command_that_is_not_there(dragoman: Dragoman) -> None:

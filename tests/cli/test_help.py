@@ -49,6 +49,8 @@ def test_the_help_names_every_command(dragoman: Dragoman) -> None:
     ("words", "complaint"),
     [
         (("agents", "list", "--loud"), "no such option: --loud"),
+        (("--wirte", "hi"), "no such option: --wirte; did you mean --write?"),
+        (("--agnet=x", "hi"), "no such option: --agnet; did you mean --agent?"),
         (("completion", "csh"), "csh"),
         (("replay", "x", "--speed", "-1"), "--speed"),
         (("chat", "hello", "you"), "put the prompt in quotes"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.command import Dragoman
 
-from dragoman.agents.settings import parse_settings
+from dragoman.agents.settings.settings_file import parse_settings
 from dragoman.errors import ConfigError
 
 
@@ -108,14 +108,21 @@ def test_a_command_needs_no_settings_not_even_sound_ones(dragoman: Dragoman) -> 
         ),
         (
             {"colour": 1},
-            "colour: expected one of $schema, agent_servers, enter, fence, limits, mcp_servers, "
-            "on_limit, prices, question_timeout, retention, snapshots, system_prompt",
+            "colour: expected one of $schema, agent_servers, enter, fence, limits, mcpServers, "
+            "mcp_servers, on_limit, prices, question_timeout, retention, snapshots, system_prompt",
         ),
         (
             {"agent_servers": {"a": {"command": "x", "arg": []}}},
             "agent_servers.a.arg: expected a known key; did you mean args?",
         ),
         ({"mcp_servers": {}}, "mcp_servers: expected a list, not an object"),
+        (
+            {
+                "mcp_servers": [{"name": "a", "command": "x"}],
+                "mcpServers": {"a": {"command": "y"}},
+            },
+            "mcpServers.a: expected a name that is not in mcp_servers too",
+        ),
         (
             {"mcp_servers": [{"command": "x"}]},
             "mcp_servers[0].name: expected a non-empty string, not null",

@@ -208,6 +208,65 @@ def test_mcp_servers_are_forwarded_as_lists_and_those_left_out_are_named(
     assert "MCP server 'web' left out: the agent has no HTTP transport" in done.err
 
 
+def servers_passed_on(dragoman: Dragoman, *words: str) -> dict[str, str]:
+    done = dragoman(*words, "-o", "jsonl", "go", agent="telling")
+    sent = next(frame for frame in done.frames if frame.get("method") == "session/new")
+    servers = sent["params"]["mcpServers"]
+    return {server["name"]: server.get("command", server.get("url")) for server in servers}
+
+
+def test_mcp_servers_are_read_as_other_programs_write_them(dragoman: Dragoman) -> None:
+    named = {
+        "files": {"type": "stdio", "command": "/bin/files"},
+        "web": {"type": "streamable-http", "url": "https://mcp.example"},
+    }
+    settings = dragoman.write_settings(
+        {"mcp_servers": [{"name": "own", "command": "/bin/own"}], "mcpServers": named}
+    )
+    assert servers_passed_on(dragoman, "--settings", str(settings)) == {
+        "own": "/bin/own",
+        "files": "/bin/files",
+        "web": "https://mcp.example",
+    }
+    more = dragoman.workspace / "mcp.json"
+    more.write_text('{"mcpServers": {"own": {"command": "/bin/other"}, "new": {"command": "n"}}}')
+    words = ("--settings", str(settings), "--mcp-config", str(more))
+    assert servers_passed_on(dragoman, *words) == {
+        "own": "/bin/other",
+        "files": "/bin/files",
+        "web": "https://mcp.example",
+        "new": "n",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{}", "mcpServers: expected an object of MCP servers, by name"),
+        ('{"mcpServers": []}', "mcpServers: expected an object, not a list"),
+        (
+            '{"mcpServers": {"a": {}}}',
+            "mcpServers.a: expected either a command (a string) or a url",
+        ),
+        (
+            '{"mcpServers": {"a": {"type": "http"}}}',
+            "mcpServers.a.url: expected a non-empty string",
+        ),
+        ('{"mcpServers": {"a": {"type": "tcp"}}}', 'a.type: expected "stdio", "http" or "sse"'),
+        ('{"mcpservers": {}}', "mcpservers: expected a known key; did you mean mcpServers?"),
+        (None, "mcp.json: expected a file, but there is none"),
+    ],
+)
+def test_a_file_of_mcp_servers_that_is_wrong_is_one_line(
+    dragoman: Dragoman, text: str | None, sentence: str
+) -> None:
+    if text is not None:
+        (dragoman.workspace / "mcp.json").write_text(text)
+    done = dragoman("--mcp-config", "mcp.json", "go", agent="telling")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert sentence in done.err
+
+
 def test_python_dash_m_is_the_same_command(dragoman: Dragoman) -> None:
     command = [sys.executable, "-m", "dragoman", "--version"]
     assert subprocess.check_output(command, text=True, timeout=120) == dragoman("--version").out

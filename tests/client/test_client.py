@@ -24,7 +24,7 @@ from dragoman import (
     Timeouts,
     load_settings,
 )
-from dragoman.agents.settings import AgentSettings
+from dragoman.agents.settings.settings_file import AgentSettings
 from dragoman.client.capabilities import AgentInfo, AuthMethod
 from dragoman.errors import (
     AuthRequired,

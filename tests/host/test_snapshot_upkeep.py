@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.folders import Watched, contents, git
 
-from dragoman.agents.settings import parse_settings
+from dragoman.agents.settings.settings_file import parse_settings
 from dragoman.errors import ConfigError
 from dragoman.host.snapshots.shadow import ref_name
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits

@@ -12,7 +12,7 @@ from support.hubs import seen_until, stored
 from support.proxies import alive, proxy
 
 from dragoman import Policy
-from dragoman.agents.settings import AgentSettings, Settings
+from dragoman.agents.settings.settings_file import AgentSettings, Settings
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.running.running_session import RunningSession

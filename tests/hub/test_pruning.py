@@ -14,7 +14,7 @@ from support.hubs import TestLauncher
 from support.peers import soon
 from support.postgres import empty_database
 
-from dragoman.agents.settings import Retention, parse_settings
+from dragoman.agents.settings.settings_file import Retention, parse_settings
 from dragoman.errors import ConfigError
 from dragoman.hub.hub import Hub
 from dragoman.hub.stored.retention import Pruned, in_words, keep_pruning, prune, unused, weigh

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman import AgentCommand, Policy, RemoteAgent
 from dragoman.agents.known import known_command
-from dragoman.agents.settings import Settings, parse_settings
+from dragoman.agents.settings.settings_file import Settings, parse_settings
 from dragoman.client.mcp import HttpServer, StdioServer
 from dragoman.errors import UnknownAgent, Unsupported
 from dragoman.hub.running.settings_launcher import SettingsLauncher, run_in, started_in

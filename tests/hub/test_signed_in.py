@@ -10,7 +10,7 @@ from support.raw_agent import RawAgent
 
 from dragoman import AuthStatus
 from dragoman.agents.listing import list_agents
-from dragoman.agents.settings import AgentSettings, Settings
+from dragoman.agents.settings.settings_file import AgentSettings, Settings
 from dragoman.agents.sign_ins import SignInNotes
 from dragoman.hub.hub import Hub
 from dragoman.transport.stdio import AgentCommand

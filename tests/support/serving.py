@@ -15,7 +15,7 @@ import httpx
 from support.peers import tidy_loop
 
 from dragoman import Client, HostCapabilities, Policy
-from dragoman.agents.settings import Settings
+from dragoman.agents.settings.settings_file import Settings
 from dragoman.data_directory import home_id
 from dragoman.host.snapshots.snapshots import Snapshots
 from dragoman.hub.cluster.host_service import Presence

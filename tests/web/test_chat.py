@@ -16,7 +16,7 @@ from support.clients import until
 from support.serving import TOKEN, Served, served
 
 from dragoman import Policy
-from dragoman.agents.settings import AgentSettings, Settings
+from dragoman.agents.settings.settings_file import AgentSettings, Settings
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import ask, say, wait_for_cancel

@@ -15,7 +15,7 @@ import pytest
 from support.server_process import ServerProcess, StartedProcess, server_process
 from support.unread_output import fill, unread_fifo
 
-from dragoman.agents.settings import load_settings
+from dragoman.agents.settings.settings_file import load_settings
 from dragoman.errors import ConfigError
 from dragoman.host.rules.policy_file import load_policy
 from dragoman.host.workspace.regular_file import open_regular, read_regular

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.agents.known import KnownAgent, known_agents, known_as
-from dragoman.agents.settings import AgentSettings, Settings
+from dragoman.agents.settings.settings_file import AgentSettings, Settings
 from dragoman.agents.sign_ins import Noted, SignInNotes
 
 State: TypeAlias = Literal["installed", "missing", "remote", "built in"]

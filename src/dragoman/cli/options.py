@@ -111,6 +111,8 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     )
     add_settings_option(agent.add_argument)
     _add_workspace_options(agent.add_argument)
+    text = "pass on the MCP servers in this file too (JSON with `mcpServers`)"
+    add_repeatable(agent.add_argument, "--mcp-config", "FILE", text)
     _add_system_prompt_options(agent)
     add_permission_options(parser, "this run").add_argument(
         "--on-ask",

@@ -139,10 +139,25 @@ def parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
     if line:
         arguments.command = line
     if unexpected:
-        if action := getattr(arguments, "action", None):
+        action: str | None = getattr(arguments, "action", None)
+        if action:
             parser.prog += f" {action}"
-        parser.error(_complaint(unexpected[0], command, getattr(arguments, "prompt", None)))
+        word, prompt = unexpected[0], getattr(arguments, "prompt", None)
+        meant = None if action else _meant_option(word, parser)
+        parser.error(_complaint(word, command, prompt) if meant is None else meant)
     return arguments
+
+
+def _meant_option(word: str, parser: argparse.ArgumentParser) -> str | None:
+    """What to say of an option that is nearly one of the parser's."""
+    if not word.startswith("--"):
+        return None
+    import re  # only when there is something to complain about
+
+    name = word.partition("=")[0]
+    known = re.findall(r"--[a-z][a-z-]*", parser.format_help())
+    meant = options.close_to(name, known)
+    return None if meant is None else f"no such option: {name}; did you mean {meant}?"
 
 
 _ELSEWHERE = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from dragoman.agents.extensions import Quirks
 from dragoman.agents.known import known_command
-from dragoman.agents.settings import ModelProvider
+from dragoman.agents.settings.settings_file import ModelProvider
 from dragoman.agents.sign_ins import AuthStatus
 from dragoman.client.capabilities import (
     AgentCapabilities,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman._version import __version__
-from dragoman.agents.settings import ModelProvider
+from dragoman.agents.settings.settings_file import ModelProvider
 from dragoman.client.client_options import HostCapabilities, Timeouts
 from dragoman.client.dialects.dialect import Dialect, Host, InboundHandler, Welcome
 from dragoman.client.dialects.v1.dialect import V1

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from dragoman.agents.settings import HttpServer, SseServer, StdioServer
+from dragoman.agents.settings.mcp_settings import HttpServer, SseServer, StdioServer
 from dragoman.client.capabilities import AgentCapabilities
 
 McpHandler: TypeAlias = Callable[[str, dict[str, Any] | None], Awaitable[Any]]

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from dragoman._version import __version__
-from dragoman.agents.settings import StdioServer
+from dragoman.agents.settings.mcp_settings import StdioServer
 from dragoman.client import mcp_stdio
 from dragoman.client.mcp import InProcessServer, telling
 from dragoman.errors import ConnectionClosed, InvalidParams, InvalidRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from dragoman.agents.settings import Settings
+from dragoman.agents.settings.settings_file import Settings
 from dragoman.agents.sign_ins import SignInNotes
 from dragoman.data_directory import data_directory, running_directory
 from dragoman.errors import ConfigError

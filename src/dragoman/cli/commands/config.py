@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 def _show(path: Path, *, named: bool) -> None:
     import json
 
-    from dragoman.agents.settings import load_settings
+    from dragoman.agents.settings.settings_file import load_settings
 
     load_settings(path if named or path.exists() else None)  # raises for a file that is not sound
     text = path.read_text("utf-8") if path.exists() else "{}"
@@ -73,8 +73,8 @@ def _blanked(key: str, value: Any) -> Any:
 
 def _edit(path: Path) -> None:
     """On a copy: a file that is not sound does not take the place of one that is."""
-    from dragoman.agents.settings import parse_settings
-    from dragoman.agents.settings_edits import write_settings
+    from dragoman.agents.settings.settings_edits import write_settings
+    from dragoman.agents.settings.settings_file import parse_settings
     from dragoman.cli.exit_codes import UsageError
     from dragoman.errors import ConfigError
 

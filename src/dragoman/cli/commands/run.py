@@ -391,6 +391,8 @@ class Run:
             )
         if options.proxy:
             lacking, option = "proxy", "--proxy"
+        elif options.mcp_config:
+            lacking, option = "MCP server", "--mcp-config"
         elif self._job.system_prompt not in (None, record.system_prompt):
             lacking, option = "system prompt", "--system-prompt"
         elif not set(self._job.more_folders).issubset(record.additional_directories):

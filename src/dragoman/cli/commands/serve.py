@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace, address: Address, cwd: str, log: Lines) -> None:
-    from dragoman.agents.settings import load_settings
+    from dragoman.agents.settings.settings_file import load_settings
     from dragoman.cli.run.agent_setup import given_rules, offer_of, typed_network
     from dragoman.cli.run.given_limits import limits_in
     from dragoman.web.server.lifecycle import ServeOptions, serve

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 async def _usage(options: argparse.Namespace) -> None:
     import time
 
-    from dragoman.agents.settings import load_settings
+    from dragoman.agents.settings.settings_file import load_settings
     from dragoman.cli.commands.sessions.session_list import print_json
     from dragoman.cli.run.hub_access import opened_store
     from dragoman.hub.stored.spent import used_turns

@@ -13,7 +13,12 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.agents.known import KnownAgent, known_as
-from dragoman.agents.settings import AgentSettings, Settings, agent_named, load_settings
+from dragoman.agents.settings.settings_file import (
+    AgentSettings,
+    Settings,
+    agent_named,
+    load_settings,
+)
 from dragoman.cli.ask.session_questions import ConnectionAsker
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.options import typed
@@ -57,10 +62,6 @@ class ChosenAgent(msgspec.Struct, frozen=True):
         return self.agent.command
 
     @property
-    def mcp_servers(self) -> list[McpServer]:
-        return list(self.settings.mcp_servers)
-
-    @property
     def preset_prompts(self) -> tuple[SystemPrompt | None, SystemPrompt | None]:
         """The system prompts of the settings: for this agent, and for all."""
         own, general = self.agent.system_prompt, self.settings.system_prompt
@@ -81,6 +82,18 @@ def choose_agent(options: argparse.Namespace) -> ChosenAgent:
     if protocol is not None:
         agent = msgspec.structs.replace(agent, protocol=protocol)
     return msgspec.structs.replace(choice, agent=agent)
+
+
+def mcp_servers_of(options: argparse.Namespace, settings: Settings) -> list[McpServer]:
+    """Those of the settings and of the files that were named; the last of one name counts. Raises
+    ConfigError."""
+    servers = settings.mcp_servers
+    if options.mcp_config:
+        from dragoman.agents.settings.mcp_settings import joined, load_mcp_config
+
+        for path in options.mcp_config:
+            servers = joined(servers, load_mcp_config(path))
+    return list(servers)
 
 
 def system_prompt_of(options: argparse.Namespace) -> SystemPrompt | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.agents.known import known_names
-from dragoman.agents.limit_settings import BadLimit, must_be_told, read_limits
+from dragoman.agents.settings.limit_settings import BadLimit, must_be_told, read_limits
 from dragoman.cli.exit_codes import UsageError
 from dragoman.errors import ConfigError
 from dragoman.session.facts import LimitScope

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.agents.settings import Settings, load_settings
+from dragoman.agents.settings.settings_file import Settings, load_settings
 from dragoman.cli.ask.sign_in_prompt import sign_in
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.agent_setup import offer_of

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.agents.known import KnownAgent
-from dragoman.agents.settings import AgentSettings
+from dragoman.agents.settings.settings_file import AgentSettings
 from dragoman.cli.exit_codes import UsageError, tell
 from dragoman.cli.options import LISTS, Assignment, assignment
 from dragoman.cli.run import agent_setup
@@ -118,7 +118,7 @@ def prepare(
         known=choice.known,
         command=command,
         proxies=[run_in(proxy, cwd) for proxy in choice.agent.proxies],
-        mcp_servers=choice.mcp_servers,
+        mcp_servers=agent_setup.mcp_servers_of(options, choice.settings),
         preset_prompts=choice.preset_prompts,
         system_prompt=agent_setup.system_prompt_of(options),
         enter=choice.settings.enter,

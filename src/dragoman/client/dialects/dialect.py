@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from dragoman.agents.extensions import STEERING, said
-from dragoman.agents.settings import ModelProvider
+from dragoman.agents.settings.settings_file import ModelProvider
 from dragoman.agents.sign_ins import AuthStatus, status_from
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.client_options import Timeouts

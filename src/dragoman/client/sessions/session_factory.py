@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman.agents.extensions import Quirks, fork_point, forks_at_messages, quirks_for
 from dragoman.agents.known import known_as
-from dragoman.agents.limit_settings import must_be_told
+from dragoman.agents.settings.limit_settings import must_be_told
 from dragoman.client.capabilities import lacking_for
 from dragoman.client.client_options import HostCapabilities, traced
 from dragoman.client.dialects.dialect import Opened, Place

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from dragoman.agents.settings import (
+from dragoman.agents.settings.settings_file import (
     AgentSettings,
     ModelProvider,
     Settings,

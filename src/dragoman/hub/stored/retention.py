@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.agents.settings import Retention
+from dragoman.agents.settings.settings_file import Retention
 from dragoman.errors import DragomanError
 from dragoman.store.base import Store, session_pages
 from dragoman.store.records import SessionFilter, SessionRecord

@@ -6,7 +6,7 @@ import msgspec
 
 from dragoman.agents.doctor.examination import examine
 from dragoman.agents.listing import list_agents
-from dragoman.agents.settings import ModelProvider
+from dragoman.agents.settings.settings_file import ModelProvider
 from dragoman.agents.sign_ins import SignInNotes
 from dragoman.client.capabilities import AuthMethod
 from dragoman.errors import UnknownAgent, Unsupported

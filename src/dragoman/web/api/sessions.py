@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from dragoman.agents.limit_settings import BadLimit, read_limits
+from dragoman.agents.settings.limit_settings import BadLimit, read_limits
 from dragoman.errors import ConfigError, DragomanError, UnknownSession
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.running.running_session import RunningSession

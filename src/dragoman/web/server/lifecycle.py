@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from dragoman.agents.listing import list_agents
-from dragoman.agents.settings import Retention, load_settings
+from dragoman.agents.settings.settings_file import Retention, load_settings
 from dragoman.data_directory import data_directory
 from dragoman.errors import CommandRefused, ConfigError, DragomanError
 from dragoman.host.fence.fence_terms import NetworkTerms

@@ -8,7 +8,7 @@ import os
 import msgspec
 
 from dragoman.agents.listing import ListedAgent, list_agents
-from dragoman.agents.settings import load_settings
+from dragoman.agents.settings.settings_file import load_settings
 from dragoman.agents.sign_ins import SignInNotes
 from dragoman.safe_text import reveal
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.agents.known import known_agents
-from dragoman.agents.settings import Settings, load_settings
-from dragoman.agents.settings_edits import put_agent_first, set_agent
+from dragoman.agents.settings.settings_edits import put_agent_first, set_agent
+from dragoman.agents.settings.settings_file import Settings, load_settings
 from dragoman.cli.exit_codes import UsageError
 from dragoman.data_directory import settings_file
 from dragoman.safe_text import sanitise

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from dragoman.agents.install.installer import install, installed_id, remove
 from dragoman.agents.install.registry import fetch_text, find_agent
-from dragoman.agents.settings import Settings, load_settings
-from dragoman.agents.settings_edits import drop_agent, set_agent
+from dragoman.agents.settings.settings_edits import drop_agent, set_agent
+from dragoman.agents.settings.settings_file import Settings, load_settings
 from dragoman.cli.exit_codes import UsageError
 from dragoman.data_directory import settings_file
 from dragoman.errors import ConfigError

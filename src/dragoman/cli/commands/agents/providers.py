@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.agents.settings import ModelProvider
-from dragoman.agents.settings_edits import drop_provider, set_provider
+from dragoman.agents.settings.settings_edits import drop_provider, set_provider
+from dragoman.agents.settings.settings_file import ModelProvider
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run import agent_setup
 from dragoman.client.client import Client

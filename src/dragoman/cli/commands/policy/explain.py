@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from dragoman.agents.agent_fence import agent_floor
-from dragoman.agents.settings import agent_named, load_settings
+from dragoman.agents.settings.settings_file import agent_named, load_settings
 from dragoman.cli.exit_codes import Exit, UsageError
 from dragoman.cli.run.agent_setup import policy_of
 from dragoman.cli.run.playback import recorded

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from dragoman.agents.settings import load_settings
+from dragoman.agents.settings.settings_file import load_settings
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.given_limits import limits_in
 from dragoman.cli.run.stored_rules import StoredRules

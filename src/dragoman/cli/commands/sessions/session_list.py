@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from dragoman.agents.settings import load_settings
+from dragoman.agents.settings.settings_file import load_settings
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.render.event_text import called
 from dragoman.cli.render.usage_words import cost_sum, duration, token_sum

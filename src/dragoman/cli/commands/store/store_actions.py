@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import time
 
-from dragoman.agents.settings import Retention
+from dragoman.agents.settings.settings_file import Retention
 from dragoman.cli.exit_codes import Exit
 from dragoman.cli.run.hub_access import opened_hub
 from dragoman.data_directory import data_directory, store_address

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, cast
 
 from dragoman.agents.known import KnownAgent
-from dragoman.agents.setting_keys import LIMIT_KEYS, PRICE_KEYS, Keys, known_keys
+from dragoman.agents.settings.setting_keys import LIMIT_KEYS, PRICE_KEYS, Keys, known_keys
 from dragoman.errors import LimitUnusable
 from dragoman.session.facts import Measure
 from dragoman.session.limits.prices import Price

@@ -10,18 +10,18 @@ import os
 import re
 from collections.abc import Collection
 from pathlib import Path, PurePath
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman.agents.extensions import Quirks, quirks_for
 from dragoman.agents.known import known_command, known_names
-from dragoman.agents.limit_settings import BadLimit, read_limits, read_prices
-from dragoman.agents.setting_keys import (
+from dragoman.agents.settings.limit_settings import BadLimit, read_limits, read_prices
+from dragoman.agents.settings.mcp_settings import McpReader, NamedServer
+from dragoman.agents.settings.setting_keys import (
     AGENT_KEYS,
     FENCE_KEYS,
-    MCP_KEYS,
     OFFER_KEYS,
     PROVIDER_KEYS,
     PROXY_KEYS,
@@ -30,8 +30,8 @@ from dragoman.agents.setting_keys import (
     SNAPSHOT_KEYS,
     SYSTEM_PROMPT_KEYS,
     TOP_KEYS,
-    known_keys,
 )
+from dragoman.agents.settings.value_reader import ValueReader, kind_of, settings_text
 from dragoman.data_directory import settings_file
 from dragoman.errors import ConfigError, UnknownAgent
 from dragoman.host.fence.fence_terms import (
@@ -56,31 +56,6 @@ from dragoman.session.limits.spending_limits import SpendingLimit, seconds_in
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_header_value
 from dragoman.transport.transport import Side
-
-
-class StdioServer(msgspec.Struct, kw_only=True):
-    """An MCP server that the agent starts; nearly every agent supports these."""
-
-    name: str
-    command: str
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-
-
-class HttpServer(msgspec.Struct, kw_only=True):
-    """An MCP server at an HTTP address."""
-
-    name: str
-    url: str
-    headers: dict[str, str] = {}
-
-
-class SseServer(msgspec.Struct, kw_only=True):
-    """An MCP server at an address that speaks SSE."""
-
-    name: str
-    url: str
-    headers: dict[str, str] = {}
 
 
 class ModelProvider(msgspec.Struct, kw_only=True, frozen=True):
@@ -126,12 +101,8 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
         return RemoteAgent(self.url or "", self.headers, self.files)
 
 
-NamedServer: TypeAlias = StdioServer | HttpServer | SseServer
-
-
 _MOST = 1e9
 """Of what is only a limit."""
-MAX_SETTINGS_BYTES = 4 * 1024 * 1024
 
 
 class Retention(msgspec.Struct, kw_only=True, frozen=True):
@@ -187,14 +158,11 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
     file = settings_file() if path is None else Path(path)
     optional = path is None and not os.environ.get("DRAGOMAN_SETTINGS")
     try:
-        text = read_regular(file, MAX_SETTINGS_BYTES, links=True).decode()
+        text = settings_text(file)
     except FileNotFoundError:
         if optional:
             return Settings()
         raise ConfigError(str(file), "", "a settings file, but there is none") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise ConfigError(str(file), "", f"a readable file ({reason})") from error
     return parse_settings(text, str(file))
 
 
@@ -203,12 +171,7 @@ def parse_settings(text: str, file: str) -> Settings:
     return _Reader(file).settings(read_strict_json(text, file))
 
 
-class _Reader:
-    """Checks a document value by value, knowing the way to each."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-
+class _Reader(ValueReader):
     def settings(self, document: Any) -> Settings:
         top = self._object(document, "", TOP_KEYS)
         servers = self._object(top.get("agent_servers", {}), "agent_servers")
@@ -217,10 +180,7 @@ class _Reader:
                 name: self._agent(name, value, f"agent_servers.{name}")
                 for name, value in servers.items()
             },
-            mcp_servers=tuple(
-                self._mcp(value, f"mcp_servers[{index}]")
-                for index, value in enumerate(self._list(top.get("mcp_servers", []), "mcp_servers"))
-            ),
+            mcp_servers=McpReader(self._file).settings(top),
             retention=self._retention(top.get("retention", {})),
             system_prompt=self._system_prompt(top.get("system_prompt"), "system_prompt"),
             enter=self._enter(top.get("enter", "queue")),
@@ -323,7 +283,7 @@ class _Reader:
             case "queue" | "steer":
                 return value
             case _:
-                return self._fail("enter", f'"queue" or "steer", not {_kind(value)}')
+                return self._fail("enter", f'"queue" or "steer", not {kind_of(value)}')
 
     def _retention(self, value: Any) -> Retention:
         entry = self._object(value, "retention", RETENTION_KEYS)
@@ -356,7 +316,7 @@ class _Reader:
         if is_number and value > 0:
             return float(value)
         what = f"a number {of}".rstrip()
-        return self._fail(place, f"{what} above 0{otherwise}, not {_kind(value)}")
+        return self._fail(place, f"{what} above 0{otherwise}, not {kind_of(value)}")
 
     def _agent(self, name: str, value: Any, place: str) -> AgentSettings:
         entry = self._object(value, place, AGENT_KEYS)
@@ -464,7 +424,7 @@ class _Reader:
         entry = self._object(value, place, OFFER_KEYS)
         for name, switch in entry.items():
             if not isinstance(switch, bool):
-                self._fail(f"{place}.{name}", f"true or false, not {_kind(switch)}")
+                self._fail(f"{place}.{name}", f"true or false, not {kind_of(switch)}")
         return Offer(**entry)
 
     def _process(self, value: Any, place: str) -> Literal["shared", "per-session"]:
@@ -478,100 +438,6 @@ class _Reader:
         if isinstance(value, int) and not isinstance(value, bool) and value in (1, 2):
             return 2 if value == 2 else 1
         return self._fail(place, "either 1 or 2")
-
-    def _mcp(self, value: Any, place: str) -> NamedServer:
-        entry = self._object(value, place, MCP_KEYS)
-        name = self._word(entry.get("name"), f"{place}.name")
-        if "command" in entry:
-            return StdioServer(
-                name=name,
-                command=self._word(entry["command"], f"{place}.command"),
-                args=self._strings(entry.get("args", []), f"{place}.args"),
-                env=self._variables(entry.get("env", {}), f"{place}.env"),
-            )
-        if "url" not in entry:
-            self._fail(place, "either a command (a string) or a url (a string)")
-        kind = SseServer if entry.get("type") == "sse" else HttpServer
-        return kind(
-            name=name,
-            url=self._word(entry["url"], f"{place}.url"),
-            headers=self._mapping(entry.get("headers", {}), f"{place}.headers"),
-        )
-
-    # ── values ────────────────────────────────────────────────────────────────────────────────
-
-    def _object(
-        self, value: Any, place: str, known: Collection[str] | None = None
-    ) -> dict[str, Any]:
-        match value:
-            case {**entries}:
-                for key in entries:
-                    if known is not None and key not in known:
-                        self._fail(f"{place}.{key}".lstrip("."), known_keys(key, known))
-                return entries
-            case _:
-                return self._fail(place, f"an object, not {_kind(value)}")
-
-    def _list(self, value: Any, place: str) -> list[Any]:
-        match value:
-            case [*items]:
-                return items
-            case _:
-                return self._fail(place, f"a list, not {_kind(value)}")
-
-    def _word(self, value: Any, place: str) -> str:
-        if isinstance(value, str) and value:
-            return self._string(value, place)
-        found = "" if value == "" else f", not {_kind(value)}"
-        return self._fail(place, f"a non-empty string{found}")
-
-    def _strings(self, value: Any, place: str) -> tuple[str, ...]:
-        items = self._list(value, place)
-        return tuple(self._string(item, f"{place}[{i}]") for i, item in enumerate(items))
-
-    def _string(self, value: Any, place: str) -> str:
-        if not isinstance(value, str):
-            self._fail(place, f"a string, not {_kind(value)}")
-        return value if "\0" not in value else self._fail(place, "a string without NUL")
-
-    def _mapping(self, value: Any, place: str) -> dict[str, str]:
-        """An object of strings; of an MCP server also ACP's own list of names and values."""
-        match value:
-            case [*pairs]:
-                entries = dict(self._pair(p, f"{place}[{i}]") for i, p in enumerate(pairs))
-            case _:
-                entries = self._object(value, place)
-        return {name: self._string(text, f"{place}.{name}") for name, text in entries.items()}
-
-    def _variables(self, value: Any, place: str) -> dict[str, str]:
-        variables = self._mapping(value, place)
-        for name in variables:
-            if not name or "=" in name or "\0" in name:
-                self._fail(f"{place}.{name}", "a valid variable name")
-        return variables
-
-    def _pair(self, value: Any, place: str) -> tuple[str, Any]:
-        entry = self._object(value, place, {"name", "value"})
-        return self._word(entry.get("name"), f"{place}.name"), entry.get("value")
-
-    def _fail(self, place: str, expected: str) -> Any:
-        raise ConfigError(self._file, place, expected)
-
-
-def _kind(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a string"
-        case dict():
-            return "an object"
-        case _:
-            return "a list"
 
 
 def agent_named(name: str, settings: Settings, file: str = "") -> AgentSettings:

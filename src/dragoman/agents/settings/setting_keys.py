@@ -11,6 +11,10 @@ Keys: TypeAlias = Mapping[str, tuple[str, str]]
 TOP_KEYS: Keys = {
     "agent_servers": ("object", "your agents, by name; the first one is the default"),
     "mcp_servers": ("list", "MCP servers that are passed on to every session"),
+    "mcpServers": (
+        "object",
+        "the same by their names, as other programs write them; both keys may be there",
+    ),
     "retention": ("object", "how long sessions are kept; without it, forever"),
     "system_prompt": (
         "string or object",
@@ -198,12 +202,15 @@ QUIRKS_KEYS: Keys = {
 }
 
 MCP_KEYS: Keys = {
-    "name": ("string", "required"),
+    "name": ("string", "required in `mcp_servers`; in `mcpServers` it is the key"),
     "command": ("string", "the program, for a server that the agent starts"),
     "args": ("list of strings", "its arguments"),
     "env": ("object of strings", "its variables"),
     "url": ("string", "the address, instead of `command`"),
-    "type": ("string", '`"sse"` for a server that speaks SSE; otherwise a `url` is HTTP'),
+    "type": (
+        "string",
+        '`"stdio"` for a `command`, `"http"` (the default) or `"sse"` for a `url`',
+    ),
     "headers": ("object of strings", "HTTP headers to send to `url`"),
 }
 

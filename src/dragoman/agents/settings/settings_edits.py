@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dragoman.agents.settings import MAX_SETTINGS_BYTES, parse_settings
+from dragoman.agents.settings.settings_file import parse_settings
+from dragoman.agents.settings.value_reader import MAX_SETTINGS_BYTES
 from dragoman.host.workspace.regular_file import read_regular
 
 _INDENT = re.compile(r"\n([ \t]+)\S")

@@ -1,0 +1,1 @@
+"""`settings.json`: its keys, what they hold, and edits of it."""
