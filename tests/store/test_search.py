@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,20 @@ async def test_a_word_that_is_in_every_text_costs_no_more_than_the_ranked_ones(
         monkeypatch.setattr(Database, "rows", counted)
         assert len(await store.search("fox", limit=20)) == 20
         assert max(read) == RANKED
+
+
+async def test_a_text_that_repeats_a_word_without_end_is_found_with_little_work(
+    opens: Opens,
+) -> None:
+    async with opens() as store:
+        await say(store, "some words before it " + "fox and hen " * 25_000, "the fox " * 3)
+        before = time.process_time()
+        shown = {hit.seq: hit.snippet for hit in await store.search("fox")}
+        assert time.process_time() - before < 2
+        assert shown.keys() == {1, 2}
+        assert "before it \x01fox\x02 and hen" in shown[1]
+        assert shown[1].count("\x01") == shown[1].count("\x02")
+        assert len(shown[1]) < 200
 
 
 async def test_text_of_any_kind_can_be_stored(opens: Opens) -> None:

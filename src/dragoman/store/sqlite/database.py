@@ -63,6 +63,7 @@ class Database:
         except apsw.Error as error:
             self._fail(error)
         try:
+            self._db.register_fts5_function("hits", _hits)
             self.wait_for_others(self.limits.busy_seconds)
             if not only_read:
                 self._set_up()
@@ -156,6 +157,11 @@ class Database:
 
     def _fail(self, error: apsw.Error) -> NoReturn:
         raise store_error(self.place, error) from error
+
+
+def _hits(found: Any) -> int:
+    """How often what a search looks for is in a text."""
+    return found.inst_count
 
 
 def texts(values: Iterable[str]) -> Any:

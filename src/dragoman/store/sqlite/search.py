@@ -15,20 +15,30 @@ from dragoman.store.sqlite.database import Database
 RANKED = 300
 """Of the texts that have the words, the newest: so many are compared with each other."""
 _SNIPPET_WORDS = 16
+_SNIPPET_CHARACTERS = 100
+_MANY_HITS = 1_000
+"""In one text. SQLite's `snippet` compares each with each."""
 
 # In the order of its own ids the index is read no further than that. `rank` would read all of it,
-# to know how rare each word is.
-_FIND = f"""
-SELECT s.id, t.seq, t.kind, found.shown, found.passage, length(t.text)
+# to know how rare each word is. The size of a text is known without reading it.
+_FIND = """
+SELECT found.hits, octet_length(t.text), t.id, s.id, t.seq, t.kind
 FROM (
-    SELECT rowid AS id, snippet(said_words, 0, char(1), char(2), '…', {_SNIPPET_WORDS}) AS shown,
-        snippet(said_words, 0, char(1), '', '', 64) AS passage
+    SELECT rowid AS id, hits(said_words) AS hits
     FROM said_words WHERE said_words MATCH ? AND EXISTS (
         SELECT 1 FROM said t JOIN sessions s ON s.key = t.session
         WHERE t.id = said_words.rowid AND NOT s.deleted AND t.seq <= s.last_seq
     ) ORDER BY rowid DESC LIMIT ?
 ) AS found JOIN said t ON t.id = found.id JOIN sessions s ON s.key = t.session
 ORDER BY t.id DESC
+"""
+_SNIPPET = f"""
+SELECT snippet(said_words, 0, char(1), char(2), '…', {_SNIPPET_WORDS})
+FROM said_words WHERE said_words MATCH ? AND rowid = ?
+"""
+_MARKED = """
+SELECT highlight(said_words, 0, char(1), char(2)) FROM said_words
+WHERE said_words MATCH ? AND rowid = ?
 """
 _MERGE = "INSERT INTO said_words (said_words, rank) VALUES ('merge', ?)"
 _MERGE_PAGES = 64
@@ -68,12 +78,33 @@ def search(db: Database, text: str, limit: int) -> list[Hit]:
     if not query:
         return []
     rows = db.rows(_FIND, (query, max(RANKED, limit)))
-    mean = sum(length for *_, length in rows) / len(rows) if rows else 0.0
+    mean = sum(size for _, size, *_ in rows) / len(rows) if rows else 0.0
 
     def worth(row: tuple[Any, ...]) -> float:
         """As in BM25, except for how rare the words are: all of these have all of them."""
-        *_, passage, length = row
-        hits = passage.count("\x01")
-        return hits / (hits + 1.2 * (0.25 + 0.75 * length / (mean or 1.0)))
+        hits, size, *_ = row
+        return hits / (hits + 1.2 * (0.25 + 0.75 * size / (mean or 1.0)))
 
-    return [Hit(*row[:4]) for row in sorted(rows, key=worth, reverse=True)[:limit]]
+    best = sorted(rows, key=worth, reverse=True)[:limit]
+    return [
+        Hit(session, seq, kind, _shown(db, query, at, hits))
+        for hits, _, at, session, seq, kind in best
+    ]
+
+
+def _shown(db: Database, query: str, at: int, hits: int) -> str:
+    """Some words of a text, with those that were found marked."""
+    if hits <= _MANY_HITS:
+        return _one(db, _SNIPPET, query, at)
+    marked = _one(db, _MARKED, query, at)
+    first = marked.find("\x01")
+    begin, end = max(first - _SNIPPET_CHARACTERS // 4, 0), first + _SNIPPET_CHARACTERS
+    shown = marked[begin:end]
+    if shown.count("\x01") > shown.count("\x02"):
+        shown += "\x02"
+    return f"{'…' if begin else ''}{shown}{'…' if end < len(marked) else ''}"
+
+
+def _one(db: Database, statement: str, query: str, at: int) -> str:
+    row = db.row(statement, (query, at))
+    return row[0] if row else ""
