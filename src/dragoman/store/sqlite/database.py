@@ -63,7 +63,6 @@ class Database:
         except apsw.Error as error:
             self._fail(error)
         try:
-            self._db.register_fts5_function("hits", _hits)
             self.wait_for_others(self.limits.busy_seconds)
             if not only_read:
                 self._set_up()
@@ -140,6 +139,10 @@ class Database:
             self.run("PRAGMA auto_vacuum = INCREMENTAL")
             self._use_wal()
         self.run(_SETTINGS)
+        try:
+            self._db.register_fts5_function("hits", _hits)
+        except apsw.Error as error:
+            self._fail(error)
 
     def _use_wal(self) -> None:
         """SQLite does not wait by itself here, when several processes make one new database."""
