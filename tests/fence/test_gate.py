@@ -15,6 +15,7 @@ import pytest
 from support.clients import until
 from support.descriptor_shortage import room_to_spare
 
+from dragoman.errors import StartError
 from dragoman.fence.plan import FencePlan
 from dragoman.host.fence.fence import Fence
 from dragoman.host.fence.fence_terms import FenceMode
@@ -316,6 +317,17 @@ async def test_a_rule_stops_a_command_however_it_is_started(
     assert [program.refused.split(" denies")[0] for program in refused if program.refused] == [
         "no-push"
     ]
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_rule_stops_also_the_program_that_we_start(make: Maker, way: FenceWay) -> None:
+    line = "echo y > inside"
+    session = make(rules=(Rule(effect="deny", argv_prefix=("/bin/sh", "-c", line)),))
+    with pytest.raises(StartError):
+        await session.run(line, way)
+    assert not (session.workspace / "inside").exists()
+    assert session.refusals == [["/bin/sh", "-c", line]]
+    assert await session.run("true") == ExitStatus(0, None)
 
 
 async def test_other_commands_run_and_other_rules_do_not_count(make: Maker) -> None:

@@ -40,3 +40,23 @@ def test_a_keeper_ends_when_nobody_waits_for_its_program_any_more() -> None:
     with keeping("hang") as (keeper, life):
         life.close()
         assert keeper.wait(60) == 0
+
+
+@pytest.mark.parametrize("close", ["close_all_but({kept})", "_close_listed({{0, 1, 2, *{kept}}})"])
+def test_every_descriptor_is_closed_but_the_standard_ones_and_those_named(close: str) -> None:
+    """The second is for kernels that close none by a range."""
+    lines = (
+        "import os",
+        "from dragoman.process import keeper",
+        "first = [os.dup(0) for _ in range(9)]",
+        "far = os.open('/', os.O_RDONLY)",
+        "os.dup2(far, 200)",
+        "os.dup2(far, 250)",
+        f"keeper.{close.format(kept='[first[1], first[2], first[6], 200]')}",
+        "left = [number for number in range(300) if os.path.exists(f'/proc/self/fd/{number}')]",
+        "print(left == sorted([0, 1, 2, first[1], first[2], first[6], 200]))",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")

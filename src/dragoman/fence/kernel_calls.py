@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from itertools import repeat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _MS_REC, _MS_PRIVATE = 16384, 1 << 18
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _CLONE_TREE = 1
 _RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_SYMLINKS = 0x02, 0x04
-_FROM_HERE_TO_HERE = 0x04 | 0x40
+_FROM_HERE, _TO_HERE = 0x04, 0x40
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 24, 38, 47, 4
 _JOIN_SESSION_KEYRING = 1
 _CAPABILITY_VERSION = 0x20080522
@@ -127,9 +128,20 @@ def copy_tree(place: int) -> int:
     return _checked(_open_tree(_OPEN_TREE, place, b"", flags))
 
 
+def copy_named(path: bytes) -> int:
+    """The same by its name, in folders that nobody else can change: there is no need to look."""
+    flags = _CLONE_TREE | os.O_CLOEXEC | _AT_RECURSIVE
+    return _checked(_open_tree(_OPEN_TREE, _AT_FDCWD, path, flags))
+
+
 def attach(tree: int, place: int) -> None:
     """Mount a copied tree over a place."""
-    _checked(_move(_MOVE_MOUNT, tree, b"", place, b"", _FROM_HERE_TO_HERE))
+    _checked(_move(_MOVE_MOUNT, tree, b"", place, b"", _FROM_HERE | _TO_HERE))
+
+
+def attach_named(tree: int, path: bytes) -> None:
+    """The same by its name, in folders that nobody else can change."""
+    _checked(_move(_MOVE_MOUNT, tree, b"", _AT_FDCWD, path, _FROM_HERE))
 
 
 def restrict_mounts(place: int | bytes, attributes: int, *, beneath: bool = True) -> None:
@@ -145,9 +157,8 @@ def restrict_mounts(place: int | bytes, attributes: int, *, beneath: bool = True
 
 def drop_privileges() -> None:
     """Give up every capability, here and in every program to come, also for the user root."""
-    for capability in range(64):
-        if _prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0):
-            break  # the kernel knows no more
+    # Until the kernel knows no more. Without a loop of Python's, which takes twice as long.
+    any(map(_prctl, repeat(_PR_CAPBSET_DROP), range(64), *[repeat(0)] * 3))
     _checked(_prctl(_PR_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0))
     _checked(_prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)

@@ -9,6 +9,7 @@ right is left to undo any of it.
 from __future__ import annotations
 
 import os
+import stat
 
 from . import kernel_calls as calls
 from . import landlock
@@ -115,21 +116,28 @@ class _Builder:
             _touch(path)
 
     def _cover(self, path: bytes, *, hollow: bool) -> None:
-        if not os.path.lexists(path):
+        try:
+            place = calls.open_place(path)
+        except (FileNotFoundError, NotADirectoryError):
             return  # it has gone since, or is in a folder that is covered as well
-        if hollow:
-            calls.mount(b"tmpfs", path, _HARMLESS, b"mode=0755,size=1m")
-            self._hollow.append(path)
-        else:
-            empty = _EMPTY_FOLDER if os.path.isdir(path) else _EMPTY_FILE
-            _attach(_copy(empty), path)
+        try:
+            if hollow:
+                calls.mount(b"tmpfs", path, _HARMLESS, b"mode=0755,size=1m")
+                self._hollow.append(path)
+            else:
+                is_folder = stat.S_ISDIR(os.fstat(place).st_mode)
+                copy = calls.copy_named(_EMPTY_FOLDER if is_folder else _EMPTY_FILE)
+                calls.attach(copy, place)
+                os.close(copy)
+        finally:
+            os.close(place)
 
 
 def _copied_devices(terminal: bytes | None) -> dict[bytes, int]:
     found = {name: b"/dev/" + name for name in _DEVICES}
     if terminal is not None:
         found[b"console"] = terminal  # programs look here for the name of theirs
-    return {name: _copy(path) for name, path in found.items() if os.path.exists(path)}
+    return {name: copy for name, path in found.items() if (copy := _copy_if_there(path)) >= 0}
 
 
 def _make_devices(copies: dict[bytes, int]) -> None:
@@ -141,26 +149,33 @@ def _make_devices(copies: dict[bytes, int]) -> None:
         os.symlink(target, b"/dev/" + name)
     for name, copy in copies.items():
         _touch(b"/dev/" + name)
-        _attach(copy, b"/dev/" + name)
+        _attach_named(copy, b"/dev/" + name)
     calls.restrict_mounts(b"/dev", calls.RDONLY, beneath=False)
     calls.mount(b"devpts", b"/dev/pts", calls.NOSUID | calls.NOEXEC, b"newinstance,ptmxmode=0666")
     calls.mount(b"tmpfs", b"/dev/shm", _HARMLESS, b"mode=01777")
 
 
 def _freeze(paths: Iterable[bytes]) -> None:
-    for path in filter(os.path.exists, paths):
-        _attach(_copy(path, attributes=calls.RDONLY), path)
+    for path in paths:
+        if (copy := _copy_if_there(path)) >= 0:
+            calls.restrict_mounts(copy, calls.RDONLY)
+            _attach_named(copy, path)
 
 
-def _copy(path: bytes, *, attributes: int = 0) -> int:
+def _copy(path: bytes) -> int:
     place = calls.open_place(path)
     try:
-        copy = calls.copy_tree(place)
+        return calls.copy_tree(place)
     finally:
         os.close(place)
-    if attributes:
-        calls.restrict_mounts(copy, attributes)
-    return copy
+
+
+def _copy_if_there(path: bytes) -> int:
+    """Of what belongs to the system; -1 if it has no such thing."""
+    try:
+        return calls.copy_named(path)
+    except FileNotFoundError:
+        return -1
 
 
 def _attach(copy: int, path: bytes) -> None:
@@ -169,6 +184,13 @@ def _attach(copy: int, path: bytes) -> None:
         calls.attach(copy, place)
     finally:
         os.close(place)
+        os.close(copy)
+
+
+def _attach_named(copy: int, path: bytes) -> None:
+    try:
+        calls.attach_named(copy, path)
+    finally:
         os.close(copy)
 
 

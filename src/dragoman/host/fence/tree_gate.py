@@ -101,8 +101,10 @@ class TreeGate:
         """Answer here from now on, until the last program of the tree has ended. The first is
         known by these words."""
         descriptors.guard(listener)
-        first = ProgramStart(tuple(map(_shown, argv)), _shown(cwd))
-        thread = _Doorkeeper(self, Listener(listener), listener, self._surface, first)
+        first = ProgramStart(tuple(map(_shown, argv)), _shown(os.path.realpath(cwd)))
+        # Judged now, so that it does not wait for us later.
+        may_start = self._overseers[-1].refusal(first) is None
+        thread = _Doorkeeper(self, Listener(listener), listener, self._surface, first, may_start)
         try:
             thread.start()
         except RuntimeError as error:
@@ -139,7 +141,7 @@ class TreeGate:
 
     # ── on the loop ───────────────────────────────────────────────────────────────────────────
 
-    def started(self, door: _Doorkeeper, call: Call, start: ProgramStart, process: int) -> None:
+    def starting(self, door: _Doorkeeper, call: Call, start: ProgramStart, process: int) -> None:
         """A program is about to start: decide, answer, record."""
         overseer = self._overseers[-1]
         refusal = overseer.refusal(start)
@@ -150,11 +152,15 @@ class TreeGate:
             if self._is_news(call, start):
                 overseer.log.add(start, refusal)
             return
-        door.note(call.pid, start)
-        door.listener.let_through(call)
+        door.let_start(call, start)
+        self.started(door, call, start, process)
+
+    def started(self, door: _Doorkeeper, call: Call, start: ProgramStart, process: int) -> None:
+        """A program was let through: record it."""
         if not self._is_news(call, start):
             _close(process)
             return
+        overseer = self._overseers[-1]
         program_id = overseer.log.add(start)
         self._watch(overseer, program_id, call.pid, process, door)
 
@@ -312,6 +318,7 @@ class _Doorkeeper(threading.Thread):
         descriptor: int,
         surface: Surface,
         first: ProgramStart,
+        may_start: bool,
     ) -> None:
         super().__init__(name=f"gate-{descriptor}", daemon=True)
         self.listener = listener
@@ -319,6 +326,8 @@ class _Doorkeeper(threading.Thread):
         self._descriptor = descriptor
         self._surface = surface
         self._first = first
+        self._is_awaited = may_start
+        """Whether the first call is to be let through without a look: it is ours."""
         self._names: dict[int, tuple[str, ...]] = {}
         self._mounts = 0
         """The mount namespace of the fence, as the first program saw it."""
@@ -341,11 +350,12 @@ class _Doorkeeper(threading.Thread):
         else:
             self._open(call)
 
-    def note(self, pid: int, start: ProgramStart) -> None:
-        """A process is this program from now on. From the loop, before it continues."""
+    def let_start(self, call: Call, start: ProgramStart) -> None:
+        """A process is this program from now on."""
         if len(self._names) >= MOST_KNOWN:
             self._names.clear()
-        self._names[pid] = (*start.parents, os.path.basename(start.argv[0]))[-MOST_PARENTS:]
+        self._names[call.pid] = (*start.parents, os.path.basename(start.argv[0]))[-MOST_PARENTS:]
+        self.listener.let_through(call)
 
     def forget(self, pid: int) -> None:
         self._names.pop(pid, None)
@@ -353,6 +363,10 @@ class _Doorkeeper(threading.Thread):
     # ── programs ──────────────────────────────────────────────────────────────────────────────
 
     def _exec(self, call: Call) -> None:
+        if self._is_awaited:
+            self._is_awaited = False
+            self._start_first(call)
+            return
         try:
             path, words, whole = self.listener.program(call, MOST_READ)
         except Unreadable:
@@ -372,9 +386,16 @@ class _Doorkeeper(threading.Thread):
             self.listener.check(call)
             self._mounts = mounts
 
+    def _start_first(self, call: Call) -> None:
+        self._note_mounts(call)
+        process = self._process(call)
+        self.let_start(call, self._first)
+        if not self._gate.post(self._gate.started, self, call, self._first, process):
+            _close(process)
+
     def _post_start(self, call: Call, start: ProgramStart) -> None:
         process = self._process(call)
-        if not self._gate.post(self._gate.started, self, call, start, process):
+        if not self._gate.post(self._gate.starting, self, call, start, process):
             _close(process)
             self.listener.refuse(call)
 
