@@ -174,6 +174,17 @@ def test_a_file_that_claims_to_be_a_worktrees_opens_nothing(place: Path) -> None
     assert below(floor_for([str(place / "ws")]), "write", place) == ["ws"]
 
 
+def test_a_folder_made_in_the_workspace_cannot_claim_that_another_is_its_repository(
+    place: Path,
+) -> None:
+    """What an agent leaves there must not open more for the next one."""
+    for made in ("ws/made", "ws/worktrees/made"):
+        write(place / made / "commondir", str(place / "home"))
+        write(place / made / "gitdir", str(place / "ws/.git"))
+        write(place / "ws/.git", f"gitdir: {place / made}\n")
+        assert below(floor_for([str(place / "ws")]), "write", place) == ["ws"]
+
+
 def test_sockets_are_found_by_their_full_names_and_variables_that_name_some_go() -> None:
     text = (
         "Num       RefCount Protocol Flags    Type St Inode Path\n"

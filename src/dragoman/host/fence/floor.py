@@ -388,8 +388,8 @@ def _held_in_git(folder: str, depth: int) -> Iterator[ProtectedPath]:
 
 
 def repository_of(worktree: str) -> str | None:
-    """The git folder that a worktree shares with its repository, if that says so as well: a
-    file in the workspace could name any folder."""
+    """The git folder that a worktree shares with its repository, if that says so as well and has
+    the worktree's own folder in it: files in the workspace could name any folder."""
     named = _line(os.path.join(worktree, ".git"), "gitdir: ")
     if named is None:
         return None
@@ -397,7 +397,8 @@ def repository_of(worktree: str) -> str | None:
     back, common = _line(os.path.join(own, "gitdir")), _line(os.path.join(own, "commondir"))
     if back is None or common is None or not _is_same(back, os.path.join(worktree, ".git")):
         return None
-    return os.path.realpath(os.path.join(own, common))
+    repository = os.path.realpath(os.path.join(own, common))
+    return repository if os.path.dirname(own) == f"{repository}/worktrees" else None
 
 
 def _line(path: str, start: str = "") -> str | None:
