@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import count, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +172,70 @@ async def test_cookies_are_kept_for_the_connection_and_the_next_one() -> None:
             await transport.aclose()
     cookies = [headers.get("cookie") for _, headers, _ in play.requests]
     assert cookies == [None, *["node=seven"] * 5]
+
+
+async def test_cookies_without_end_are_not_kept() -> None:
+    """Else each message would carry them all, and so would the memory."""
+    numbers = count()
+
+    def with_cookies(request: Request, body: bytes) -> Response | None:
+        response = Response(WELCOME, headers={"Acp-Connection-Id": "c1"})
+        for number in islice(numbers, 20):
+            response.set_cookie(f"c{number}", "v" * 1000)
+        return response
+
+    play = Play({"POST": with_cookies})
+    async with tidy_loop(), played(play) as transport:
+        for number in range(4):
+            transport.send(b'{"jsonrpc":"2.0","id":"%d","result":{}}\n' % number)
+        await play.until(6)
+    sent = [headers.get("cookie", "") for _, headers, _ in play.requests]
+    assert 10_000 < len(sent[-1]) < 20_000
+    assert sent[-1].startswith("c0=vvv")
+
+
+async def test_a_cookie_that_is_set_again_takes_no_more_room() -> None:
+    numbers = count()
+
+    def with_cookie(request: Request, body: bytes) -> Response | None:
+        response = Response(WELCOME, headers={"Acp-Connection-Id": "c1"})
+        response.set_cookie("node", f"{next(numbers)}".rjust(9_000, "v"))
+        return response
+
+    play = Play({"POST": with_cookie})
+    async with tidy_loop(), played(play) as transport:
+        for number in range(3):
+            transport.send(b'{"jsonrpc":"2.0","id":"%d","result":{}}\n' % number)
+        await play.until(5)
+    posted = [headers.get("cookie", "") for method, headers, _ in play.requests if method == "POST"]
+    assert [each[-1:] for each in posted] == ["", "0", "1", "2"]
+
+
+async def test_only_answers_to_our_requests_open_streams() -> None:
+    """A server that sends answers nobody asked for must not take all our connections."""
+    play = Play()
+    async with tidy_loop(), played(play) as transport:
+        transport.send(b'{"jsonrpc":"2.0","id":7,"method":"session/new","params":{}}\n')
+        await play.until(3)
+        answers = [b'data: {"id":7,"result":{"sessionId":"s%d"}}\n\n' % each for each in range(50)]
+        play.stream(None).put_nowait(b"".join(answers))
+        for _ in answers:
+            await soon(transport.receive())
+        transport.send(PROMPT.replace(b"s1", b"s0"))
+        await play.until(5)
+    opened = [h.get("acp-session-id") for method, h, _ in play.requests if method == "GET"]
+    assert opened == [None, "s0"]
+
+
+async def test_a_session_that_no_header_can_name_is_the_end() -> None:
+    play = Play()
+    async with tidy_loop(), played(play) as transport:
+        transport.send(b'{"jsonrpc":"2.0","id":7,"method":"session/new","params":{}}\n')
+        await play.until(3)
+        play.stream(None).put_nowait('data: {"id":7,"result":{"sessionId":"é"}}\n\n'.encode())
+        error = await lost(transport)
+    assert isinstance(error, RemoteLost)
+    assert "a session that no header can name" in str(error)
 
 
 async def test_a_stream_of_a_session_not_known_yet_is_asked_for_again() -> None:

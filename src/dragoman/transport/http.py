@@ -48,6 +48,7 @@ from dragoman.transport.reconnection import (
     refusal,
     unreachable,
 )
+from dragoman.transport.target import is_header_value
 from dragoman.wire.framing import MAX_FRAME_BYTES, Framer
 
 _LITTLE_QUEUED = 64 * 1024
@@ -181,8 +182,9 @@ class HttpTransport:
         message = outline(frame)
         session = self._exchanges.goes_to(message)
         known = True
-        if self._connection_id is not None and session is not None:
-            known = await self._stream(session)
+        if self._connection_id is not None:
+            if session is not None:
+                known = await self._stream(session)
             self._exchanges.sent(message, session)
         await self._post(frame, message, session)
         if not known and session is not None:
@@ -210,6 +212,8 @@ class HttpTransport:
 
     def _headers(self, session: str | None) -> dict[str, str]:
         connection = {} if self._connection_id is None else {CONNECTION_ID: self._connection_id}
+        if session is not None and not is_header_value(session):
+            raise RemoteLost(self._place, "it named a session that no header can name")
         return connection if session is None else connection | {SESSION_ID: session}
 
     async def _check(self, response: httpx.Response) -> None:
@@ -317,8 +321,8 @@ class HttpTransport:
         message = outline(frame)
         if session is not None:
             self._in_vain.pop(session, None)
-        self._exchanges.arrived(message, session)
-        if message.opened is not None and message.is_answer:
+        # Each stream is a connection: one that nobody asked for opens none.
+        if self._exchanges.arrived(message, session) and message.opened is not None:
             self._start(self._stream(message.opened))
         if not self._is_closing:
             self._ahead.append(frame.replace(b"\n", b" ") + b"\n")

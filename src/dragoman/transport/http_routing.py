@@ -39,7 +39,7 @@ class Exchanges:
 
     def __init__(self) -> None:
         self._theirs: dict[bytes, str] = {}
-        self._ours: dict[bytes, str] = {}
+        self._ours: dict[bytes, str | None] = {}
 
     def goes_to(self, message: Outline) -> str | None:
         """The session that a message of ours is of."""
@@ -47,18 +47,22 @@ class Exchanges:
             return self._theirs.pop(message.id, None)
         return message.session
 
-    def sent(self, message: Outline, session: str) -> None:
+    def sent(self, message: Outline, session: str | None) -> None:
         if message.is_request and message.id is not None:
             self._ours[message.id] = session
 
-    def arrived(self, message: Outline, session: str | None) -> None:
-        """On the stream of this session, or the connection's."""
+    def arrived(self, message: Outline, session: str | None) -> bool:
+        """On the stream of this session, or the connection's. Whether it answers a request of
+        ours."""
         if message.id is None:
-            return
+            return False
         if message.is_answer:
+            is_awaited = message.id in self._ours
             self._ours.pop(message.id, None)
-        elif session is not None:
+            return is_awaited
+        if session is not None:
             self._theirs[message.id] = session
+        return False
 
     def awaits(self, session: str) -> bool:
         """Whether a request of ours is not answered yet."""

@@ -11,7 +11,7 @@ import random
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
-from http.cookiejar import CookieJar
+from http.cookiejar import Cookie, CookieJar
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -43,6 +43,25 @@ class RouteTimeouts(msgspec.Struct, kw_only=True, frozen=True):
     Only WebSockets have pings."""
 
 
+_MOST_COOKIES = 16 * 1024
+
+
+class FewCookies(CookieJar):
+    """Keeps cookies of so many characters together: a server may set one with each answer, and
+    every request carries all of them."""
+
+    def set_cookie(self, cookie: Cookie) -> None:
+        replaced = cookie.domain, cookie.path, cookie.name
+        kept = [each for each in self if (each.domain, each.path, each.name) != replaced]
+        if sum(map(_length, (*kept, cookie))) <= _MOST_COOKIES:
+            super().set_cookie(cookie)
+
+
+def _length(cookie: Cookie) -> int:
+    named = cookie.domain, cookie.path, cookie.name, cookie.value or ""
+    return sum(map(len, named))
+
+
 class ReconnectingRoute:
     """The way to one remote agent. Cookies are kept from one connection to the next, so that a
     balancer can send us where we were before.
@@ -60,7 +79,7 @@ class ReconnectingRoute:
         self.agent = agent
         self.at_work = at_work
         self.timeouts = timeouts or RouteTimeouts()
-        self.cookies = CookieJar()
+        self.cookies = FewCookies()
 
     async def connect(self) -> Transport:
         """A new connection. Raises Unreachable; over HTTP only the first message does that."""
