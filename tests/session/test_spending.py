@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -230,6 +232,24 @@ def test_calls_of_subagents_count() -> None:
     call = e.ToolCallUpdated("a")
     told = [e.SubagentEvent(name, call) for name in ("x", "y", "x")]
     assert metered(started("1"), call, *told).turn.tool_calls == 3
+
+
+def test_calls_with_very_long_ids_are_told_apart_and_not_kept() -> None:
+    meter = metered(started("1"))
+
+    def call(number: int) -> e.ToolCallUpdated:
+        return e.ToolCallUpdated("x" * 100_000 + str(number))
+
+    tracemalloc.start()
+    try:
+        for number in (*range(20), *range(20)):
+            meter.see(call(number))
+            meter.see(e.SubagentEvent("s" * 100_000, call(number)))
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert meter.turn.tool_calls == 40
+    assert kept < 100_000
 
 
 def test_questions_that_wait_together_count_once() -> None:

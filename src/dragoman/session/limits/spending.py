@@ -113,7 +113,8 @@ class Meter:
         self._prices = prices or {}
         self._chosen = ""
         self._began = 0.0
-        self._calls: set[str | tuple[str, str]] = set()
+        self._calls: set[int] = set()
+        """By a hash of their ids, which may be very long; nobody can choose ids with the same."""
         self._costs: dict[str, float] = {}
         self._tokens = TokenUsage(0, 0, 0)
         self._asked: set[str] = set()
@@ -172,7 +173,7 @@ class Meter:
 
     def _tool_call(self, event: e.ToolCallUpdated, subagent: str = "") -> bool:
         """Whether it is a new one: most are reported several times."""
-        call = (subagent, event.tool_call_id) if subagent else event.tool_call_id
+        call = hash((subagent, event.tool_call_id) if subagent else event.tool_call_id)
         if self.turn_id is None or call in self._calls:
             return False
         if len(self._calls) < _MOST_CALLS:
