@@ -97,6 +97,27 @@ async def test_line_endings_and_filters_change_nothing(folder: Path, tmp_path: P
     await seen_and_undone(watched, folder / "large.bin", folder / "mixed.txt", folder / "code")
 
 
+@pytest.mark.parametrize(
+    "name", [b"caf\xe9", b"\xff\xfe/in", b"\xed\xa0\x80", b"deep/" * 300 + b"in", b"-rf", b"a\n*"]
+)
+async def test_no_name_of_a_file_is_in_the_way_of_a_revert(
+    folder: Path, tmp_path: Path, name: bytes
+) -> None:
+    (folder / "code").write_text("ours\n")
+    known, gone = folder / "code", Path(os.fsdecode(name))
+    watched = Watched(folder, tmp_path / "data")
+    before = contents(folder)
+
+    def act(_: Path) -> None:
+        known.write_text("changed\n")
+        (folder / gone).parent.mkdir(parents=True, exist_ok=True)
+        (folder / gone).write_text("new\n")
+
+    await watched.turn("t", act)
+    await watched.revert()
+    assert contents(folder) == before
+
+
 async def test_a_bare_repository_is_a_folder_like_any(folder: Path, tmp_path: Path) -> None:
     git(folder, "init", "-q", "--bare")
     await seen_and_undone(Watched(folder, tmp_path / "data"), folder / "description")

@@ -21,7 +21,7 @@ from dragoman.errors import RemoteError, RevertConflict
 from dragoman.host.snapshots.git_output import LINK, PLAIN, PROGRAM, Blob
 from dragoman.host.snapshots.shadow import Shadow, shown
 from dragoman.host.workspace.atomic import Existing, read_up_to, remove, replace
-from dragoman.host.workspace.jail import Jail, Resolved, Target
+from dragoman.host.workspace.jail import Jail, Known, Target
 from dragoman.host.workspace.regular_file import SAFELY
 
 _BATCH = 64 << 20
@@ -145,12 +145,12 @@ class _Work:
 
     def _remove(self, folders: Sequence[bytes]) -> None:
         # The jail removes the last one first.
-        self._jail.remove_directories([os.fsdecode(each) for each in reversed(folders)])
+        self._jail.remove_directories([Known(os.fsdecode(each)) for each in reversed(folders)])
 
     def _make(self, folders: Sequence[bytes]) -> None:
         for folder in folders:
             with suppress(RemoteError):
-                path = Resolved(os.fsdecode(folder))
+                path = Known(os.fsdecode(folder))
                 with self._jail.target(path, create=True) as target, suppress(FileExistsError):
                     os.mkdir(target.name, dir_fd=target.directory)
 
@@ -192,7 +192,7 @@ def _write(path: Path, journal: RestoreJournal) -> None:
 def place(jail: Jail, operation: Operation, content: bytes, most: int) -> None:
     """Raises Overtaken, and what the jail raises. A file larger than `most` is not what is
     expected."""
-    path = Resolved(os.fsdecode(operation.path))
+    path = Known(os.fsdecode(operation.path))
     with jail.target(path, create=operation.after is not None) as target:
         found = _found(target, most)
         now = None if found is None else found[0]

@@ -43,6 +43,12 @@ class Resolved(str):
     __slots__ = ()
 
 
+class Known(Resolved):
+    """One that was found on the disk, not asked for: it may be very deep, and no text."""
+
+    __slots__ = ()
+
+
 class Target(msgspec.Struct, frozen=True):
     """A name in a directory that is held open: what a write works on."""
 
@@ -417,7 +423,8 @@ def refusing(path: str) -> Generator[None, None, None]:
     if len(path) > LONGEST_PATH:
         raise refusal(InvalidParams, path, f"longer than {LONGEST_PATH} characters")
     # A walk would take more than one system call does, and make every directory on the way.
-    if "\0" in path or path.count("/") > MOST_COMPONENTS or not _is_text(path):
+    is_odd = path.count("/") > MOST_COMPONENTS or not _is_text(path)
+    if "\0" in path or (is_odd and not isinstance(path, Known)):
         raise refusal(InvalidParams, path, "not a valid path")
     try:
         yield
