@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.folders import Watched, contents, git
@@ -14,7 +17,8 @@ from support.folders import Watched, contents, git
 from dragoman.host.snapshots import git_program, shadow
 from dragoman.host.snapshots.git_program import Git, GitFailed
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
-from dragoman.host.snapshots.snapshots import Snapshots
+from dragoman.host.snapshots.snapshots import Snapshots, undo_of
+from dragoman.session.events import WorkspaceSnapshot
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 
@@ -116,6 +120,141 @@ async def test_no_name_of_a_file_is_in_the_way_of_a_revert(
     await watched.turn("t", act)
     await watched.revert()
     assert contents(folder) == before
+
+
+async def test_a_link_in_the_place_of_a_folder_is_seen_and_undone(
+    folder: Path, tmp_path: Path
+) -> None:
+    """What was in the folder is still there under its old name, through the link."""
+    (folder / "old" / "in").mkdir(parents=True)
+    (folder / "old" / "in" / "file").write_text("x\n")
+    before = contents(folder)
+    watched = Watched(folder, tmp_path / "data")
+
+    def act(_: Path) -> None:
+        (folder / "old").rename(folder / "new")
+        (folder / "old").symlink_to("new")
+
+    await watched.turn("t", act)
+    found = await watched.changes()
+    told = {(each.path.removeprefix(f"{folder}/"), each.status) for each in found.files}
+    assert (told, found.problems) == ({("new/in/file", "renamed"), ("old", "added")}, [])
+    after = contents(folder)
+    reverted = await watched.revert()
+    assert contents(folder) == before
+    await watched.revert(reverted.restore_id or "")
+    assert contents(folder) == after
+
+
+async def test_names_that_are_not_text_are_undone(folder: Path, tmp_path: Path) -> None:
+    top = os.fsencode(folder)
+    os.mkdir(top + b"/\xff")
+    (folder / "file").write_text("x\n")
+    before = contents(folder)
+    watched = Watched(folder, tmp_path / "data")
+
+    def act(_: Path) -> None:
+        os.rmdir(top + b"/\xff")
+        os.makedirs(top + b"/n\xe9w")
+        for name in (b"/caf\xe9", b"/caf\xe8", b"/n\xe9w/file"):
+            with open(top + name, "w") as file:
+                file.write("agent\n")
+
+    await watched.turn("t", act)
+    found = await watched.changes()
+    names = sorted(each.path.removeprefix(f"{folder}/") for each in found.files)
+    assert names == ["caf�", "caf�", "n�w/file"]
+    assert [each.path for each in found.left_out] == [f"{folder}/�"]
+    named = [os.fsdecode(top + b"/caf\xe9")]  # as the command line has it
+    assert undo_of(watched.timeline, None, paths=named).paths == [f"{folder}/caf�"]
+    await watched.revert(paths=["caf�"])
+    assert sorted(os.listdir(top)) == [b"file", b"n\xe9w"]
+    await watched.revert()
+    assert contents(folder) == {"file": before["file"]}
+
+
+async def test_folders_in_folders_without_end_are_seen_and_undone(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "file").write_text("x\n")
+    watched = Watched(folder, tmp_path / "data")
+    deep = folder.joinpath(*["d"] * 1_200)
+
+    def act(_: Path) -> None:
+        printed("mkdir", "-p", str(deep), "/".join([str(folder), *["e"] * 1_500]))
+        (deep / "file").write_text("agent\n")
+        (folder / "file").write_text("agent\n")
+
+    await watched.turn("t", act)
+    found = await watched.changes()
+    assert found.problems == []
+    assert {str(folder / "file"), str(deep / "file")} < {each.path for each in found.files}
+    await watched.revert(paths=["file"])
+    assert (folder / "file").read_text() == "x\n"
+    printed("rm", "-r", str(folder))  # the tests' own way to clean up is not for this
+
+
+UNREADABLE = """
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from support.folders import Watched
+
+async def main(folder, data):
+    watched = Watched(folder, data)
+    await watched.turn("t", lambda _: (folder / "open").chmod(0))
+    for each in (await watched.changes()).left_out:
+        print(each.path, each.reason)
+
+asyncio.run(main(Path(sys.argv[2]), Path(sys.argv[3])))
+"""
+
+
+def test_what_nobody_may_look_into_is_said(folder: Path, tmp_path: Path) -> None:
+    for name in ("open", "closed"):
+        (folder / name).mkdir()
+        (folder / name / "file").write_text("x\n")
+    (folder / "closed").chmod(0)
+    # Root reads everything, unless it gives that up.
+    drop = "-dac_override,-dac_read_search"
+    give_up = ("setpriv", f"--bounding-set={drop}", f"--inh-caps={drop}")
+    if os.geteuid() == 0 and shutil.which("setpriv") is None:
+        pytest.skip("only root, and nothing to give its rights up with")
+    words = [sys.executable, "-c", UNREADABLE, str(Path(__file__).parents[1])]
+    as_user = (*give_up, *words) if os.geteuid() == 0 else words
+    try:
+        told = printed(*as_user, str(folder), str(tmp_path / "data"))
+    finally:
+        for name in ("open", "closed"):
+            (folder / name).chmod(0o755)
+    reason = "it cannot be read"
+    assert sorted(told) == [f"{folder}/closed {reason}", f"{folder}/open/file {reason}"]
+
+
+async def test_a_folder_that_cannot_be_read_after_a_revert_does_not_deny_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "file").write_text("x\n")
+    watched = Watched(folder, tmp_path / "data")
+    await watched.turn("t", lambda _: (folder / "file").write_text("agent\n"))
+    really = watched.snapshots.shadow(str(folder)).git
+
+    class Failing(Git):
+        async def __call__(self, *words: str | bytes, **options: Any) -> bytes:
+            if words[0] == "ls-files" and (folder / "file").read_text() == "x\n":
+                raise GitFailed("git ls-files failed: no memory")
+            return await really(*words, **options)
+
+    failing = Failing(really.directory, really.work_tree)
+    monkeypatch.setattr(watched.snapshots.shadow(str(folder)), "git", failing)
+    reverted = await watched.revert()
+    assert reverted.paths == [str(folder / "file")]
+    last = watched.events[-1]
+    assert isinstance(last, WorkspaceSnapshot)
+    assert (last.moment, last.roots[0].problem) == (
+        "restore_end",
+        "git ls-files failed: no memory",
+    )
 
 
 async def test_a_bare_repository_is_a_folder_like_any(folder: Path, tmp_path: Path) -> None:

@@ -362,6 +362,32 @@ async def test_a_folder_that_is_gone_is_said(folder: Path, watched: Watched) -> 
     assert root.problem == f"{folder} does not exist"
 
 
+async def test_what_a_person_saves_while_a_file_is_put_back_stays(
+    folder: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (folder / name).write_text("before\n")
+
+    def act(_: Path) -> None:
+        for name in ("a", "b"):
+            (folder / name).write_text("agent\n")
+
+    await watched.turn("t", act)
+    really = os.fsync
+
+    def saving(descriptor: int) -> None:
+        if os.readlink(f"/proc/self/fd/{descriptor}").startswith(f"{folder}/"):
+            (folder / "b").write_text("person\n")  # while the new content is made durable
+        really(descriptor)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", saving)
+        with pytest.raises(RevertConflict, match="changed just now"):
+            await watched.revert(paths=["b"])
+    assert [(folder / name).read_text() for name in ("a", "b")] == ["agent\n", "person\n"]
+    assert sorted(os.listdir(folder)) == ["a", "b"]
+
+
 # ── the user's repository ─────────────────────────────────────────────────────────────────────
 
 

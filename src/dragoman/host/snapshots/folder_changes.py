@@ -14,6 +14,7 @@ from itertools import pairwise
 import msgspec
 
 from dragoman.host.rules.protected import protection
+from dragoman.host.snapshots.folder_scan import shown
 from dragoman.host.snapshots.git_output import FOLDER, Blob, TreeChange
 from dragoman.host.snapshots.line_history import (
     Compared,
@@ -25,7 +26,7 @@ from dragoman.host.snapshots.line_history import (
     compared,
     turns,
 )
-from dragoman.host.snapshots.shadow import Shadow, shown
+from dragoman.host.snapshots.shadow import Shadow
 from dragoman.host.snapshots.timeline import FolderMoment, Step, moments
 from dragoman.host.workspace.changes import MAX_CHANGES, Change
 from dragoman.host.workspace.diffs import MAX_WORK

@@ -18,8 +18,9 @@ import msgspec
 
 from dragoman.data_directory import private_file
 from dragoman.errors import RemoteError, RevertConflict
+from dragoman.host.snapshots.folder_scan import shown
 from dragoman.host.snapshots.git_output import LINK, PLAIN, PROGRAM, Blob
-from dragoman.host.snapshots.shadow import Shadow, shown
+from dragoman.host.snapshots.shadow import Shadow
 from dragoman.host.workspace.atomic import Existing, read_up_to, remove, replace
 from dragoman.host.workspace.jail import Jail, Known, Target
 from dragoman.host.workspace.regular_file import SAFELY
@@ -194,6 +195,7 @@ def place(jail: Jail, operation: Operation, content: bytes, most: int) -> None:
     expected."""
     path = Known(os.fsdecode(operation.path))
     with jail.target(path, create=operation.after is not None) as target:
+        mark = _mark(target)
         found = _found(target, most)
         now = None if found is None else found[0]
         if now == operation.after:
@@ -206,7 +208,7 @@ def place(jail: Jail, operation: Operation, content: bytes, most: int) -> None:
             _link(target, content)
         else:
             old = None if found is None else found[1]
-            replace(target, content, old)
+            replace(target, content, old, check=lambda: _must_be_as(mark, target))
             _set_program(target, operation.after.mode == PROGRAM)
 
 
@@ -214,6 +216,20 @@ def _is_half_done(now: Blob | None, operation: Operation) -> bool:
     """The content is there and its mode is not yet."""
     after = operation.after
     return now is not None and after is not None and now.id == after.id and after.mode != LINK
+
+
+def _mark(target: Target) -> tuple[int, ...] | None:
+    """Another one once the file was written to or replaced; None for no file."""
+    try:
+        status = os.stat(target.name, dir_fd=target.directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _must_be_as(mark: tuple[int, ...] | None, target: Target) -> None:
+    if _mark(target) != mark:
+        raise Overtaken
 
 
 def _found(target: Target, most: int) -> tuple[Blob, Existing | None] | None:

@@ -11,17 +11,14 @@ import asyncio
 import hashlib
 import os
 import re
-import stat
 import struct
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
-
 from dragoman.data_directory import make_private, private_file
+from dragoman.host.snapshots.folder_scan import FolderScan, scan_of
 from dragoman.host.snapshots.git_output import (
     FOLDER,
     Blob,
@@ -41,14 +38,13 @@ from dragoman.host.snapshots.git_program import (
     tracked_though_ignored,
 )
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
-from dragoman.session.facts import LeftOut, RootSnapshot
+from dragoman.session.facts import RootSnapshot
 
 Found = TypeVar("Found")
 
 REFS = "refs/dragoman"
 _NAMED = 100
 """So many files that are left out are named."""
-_EMPTY_FOLDERS = 1_000
 _MANY = 500
 """From so many files on, their contents go into one pack."""
 _FEW = 100
@@ -72,17 +68,6 @@ _CONFIG = b"""\
 """
 _SEED = b".dragoman-seed"
 _NOTHING = b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
-
-
-class _Scan(msgspec.Struct):
-    """What to read into the index, and what to drop from it."""
-
-    paths: list[bytes] = []
-    dropped: list[bytes] = []
-    left_out: list[LeftOut] = []
-    empty_folders: list[str] = []
-    is_unfinished: bool = False
-    """A folder is where a file was: what is in it is listed once the file is dropped."""
 
 
 class Shadow:
@@ -184,12 +169,19 @@ class Shadow:
         """The folder as it is now, kept for this session. What goes wrong is the `problem`."""
         try:
             async with self.locked():
-                return await self.take_locked(session_id)
+                return await self.taken_locked(session_id)
+        except (GitFailed, OSError) as error:
+            return RootSnapshot(root=self.root, problem=str(error))
+
+    async def taken_locked(self, session_id: str | None = None) -> RootSnapshot:
+        """The same for one who holds the lock."""
+        try:
+            return await self.take_locked(session_id)
         except (GitFailed, OSError) as error:
             return RootSnapshot(root=self.root, problem=str(error))
 
     async def take_locked(self, session_id: str | None = None) -> RootSnapshot:
-        """The same for one who holds the lock. Raises GitFailed."""
+        """The same, and raises GitFailed."""
         if _mark(self.root) is None:
             raise GitFailed(f"{self.root} does not exist")
         if not _is_real(self.root):
@@ -215,7 +207,7 @@ class Shadow:
             self._last = _mark(os.path.join(self.git.directory, "index")), tree
         return self._last[1]
 
-    async def _read(self) -> _Scan:
+    async def _read(self) -> FolderScan:
         """Bring the index up to date. Files may come and go meanwhile: then again."""
         for attempt in range(_ATTEMPTS):
             scan = await self._scan()
@@ -231,15 +223,19 @@ class Shadow:
                     return scan
         raise GitFailed(f"{self.root} changes too quickly to be read")
 
-    async def _scan(self) -> _Scan:
+    async def _scan(self) -> FolderScan:
         found = await self._found()
         if found.folders:
             inner = await self._ls_files("-o", beneath=found.folders)
             found.new.update(dict.fromkeys(each for each in inner.split(b"\0") if each))
+        if links := await asyncio.to_thread(self._links_to_folders, found):
+            # Git sees what was in a folder through the link in its place, as if it were there.
+            behind = await self._ls_files("-c", beneath=links)
+            found.known.update(dict.fromkeys(each for each in behind.split(b"\0") if each))
         found.new.update(dict.fromkeys(await self._tracked_though_ignored()))
         if self._count() + len(found.new) > self.limits.files:
             raise self._too_many
-        return await asyncio.to_thread(self._sorted_out, found)
+        return await asyncio.to_thread(scan_of, found, os.fsencode(self.git.work_tree), self.limits)
 
     async def _found(self) -> FolderListing:
         for _ in range(_NESTED):
@@ -276,50 +272,18 @@ class Shadow:
         self._index_was = now
         return await tracked_though_ignored(self.root)
 
-    def _sorted_out(self, found: FolderListing) -> _Scan:
-        scan = _Scan()
+    def _links_to_folders(self, found: FolderListing) -> list[bytes]:
+        """Those that are new; nothing can have been in their places before the first snapshot."""
+        if not self._count():
+            return []
         top = os.fsencode(self.git.work_tree)
-        folders = _Folders(top)
-        for path in (*found.known, *found.new):
-            if not folders.has(path):
-                scan.dropped.append(path)
-                scan.is_unfinished |= os.path.isdir(os.path.join(top, path))
-            elif (left_out := self._objection(top, path)) is None:
-                scan.paths.append(path)
-            else:
-                scan.left_out.append(left_out)
-                if path in found.known:
-                    scan.dropped.append(path)
-        empty = (each for folder in found.folders for each in _empty_folders(top, folder))
-        scan.empty_folders = [
-            shown(os.path.join(top, each)) for each in islice(empty, _EMPTY_FOLDERS)
-        ]
-        return scan
-
-    def _objection(self, top: bytes, name: bytes) -> LeftOut | None:
-        path = os.path.join(top, name)
-        try:
-            status = os.lstat(path)
-        except OSError:
-            return None  # it went just now
-        if b".git" in name.lower().split(b"/"):
-            # Such as `.GIT`: git passes over it without a word that we would see.
-            reason = "git keeps nothing of this name"
-            return LeftOut(path=shown(path), size=status.st_size, reason=reason)
-        if stat.S_ISLNK(status.st_mode):
-            return None
-        if status.st_size > self.limits.file_bytes:
-            limit = f"larger than {self.limits.file_bytes >> 20} MiB"
-            return LeftOut(path=shown(path), size=status.st_size, reason=limit)
-        if not os.access(path, os.R_OK):
-            return LeftOut(path=shown(path), size=status.st_size, reason="it cannot be read")
-        return None
+        return [each for each in found.new if os.path.isdir(os.path.join(top, each))]
 
     def _is_repository(self, folder: bytes) -> bool:
         path = os.path.join(os.fsencode(self.git.work_tree), folder)
         return os.path.lexists(os.path.join(path, b".git"))
 
-    async def _update(self, scan: _Scan) -> None:
+    async def _update(self, scan: FolderScan) -> None:
         if scan.dropped:
             data = [path + b"\0" for path in scan.dropped]
             await self.git("update-index", "-z", "--force-remove", "--stdin", data=data)
@@ -513,33 +477,6 @@ def ref_name(session_id: str) -> str:
     return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def shown(path: bytes) -> str:
-    """For a person, and for JSON."""
-    return path.decode("utf-8", "replace")
-
-
-class _Folders:
-    """Says whether files are there, and not behind a link: git does not follow one."""
-
-    def __init__(self, top: bytes) -> None:
-        self._top = top
-        self._known: dict[bytes, bool] = {b"": True}
-
-    def has(self, name: bytes) -> bool:
-        path = self._path(name)
-        is_there = os.path.islink(path) or os.path.isfile(path)
-        return is_there and self._is_real(os.path.dirname(name))
-
-    def _is_real(self, folder: bytes) -> bool:
-        if folder not in self._known:
-            is_link = os.path.islink(self._path(folder))
-            self._known[folder] = not is_link and self._is_real(os.path.dirname(folder))
-        return self._known[folder]
-
-    def _path(self, name: bytes) -> bytes:
-        return os.path.join(self._top, name)
-
-
 def _is_rules(name: bytes) -> bool:
     return name == b".gitignore" or name.endswith(b"/.gitignore")
 
@@ -567,20 +504,6 @@ def _mark(path: str) -> tuple[int, ...] | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _empty_folders(top: bytes, folder: bytes) -> Iterable[bytes]:
-    """A folder that holds nothing, or those in it that hold nothing."""
-    try:
-        with os.scandir(os.path.join(top, folder)) as entries:
-            found = list(entries)
-    except OSError:
-        return
-    if not found:
-        yield folder
-    for entry in found:
-        if entry.is_dir(follow_symlinks=False) and entry.name != b".git":
-            yield from _empty_folders(top, os.path.join(folder, entry.name))
 
 
 def _some(names: Sequence[bytes], count: int) -> Iterable[Sequence[bytes]]:

@@ -23,6 +23,7 @@ from dragoman.host.snapshots.folder_changes import (
     Written,
     differences,
 )
+from dragoman.host.snapshots.folder_scan import shown
 from dragoman.host.snapshots.git_program import GitFailed
 from dragoman.host.snapshots.shadow import Shadow, ref_name
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
@@ -78,9 +79,11 @@ def undo_of(
 
 
 def _real(paths: Collection[str]) -> list[str]:
-    """Where they are; the last part may be a link, which is a file like any other."""
+    """Where they are, as they are shown; the last part may be a link, which is a file like any
+    other."""
     split = (os.path.split(os.path.abspath(path)) for path in paths)
-    return [os.path.join(os.path.realpath(folder), name) for folder, name in split]
+    real = (os.path.join(os.path.realpath(folder), name) for folder, name in split)
+    return [shown(os.fsencode(path)) for path in real]
 
 
 class Reverted(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,7 +215,7 @@ class Snapshots:
                     for plan in plans:
                         await j.carry_out(plan.shadow, await plan.journal(restore_id, session_id))
                 finally:
-                    end = [await each.take_locked(session_id) for each in shadows]
+                    end = [await each.taken_locked(session_id) for each in shadows]
         except GitFailed as error:
             raise DragomanError(f"nothing was reverted: {error}") from error
         paths = [path for plan in plans for path in plan.paths]

@@ -14,9 +14,10 @@ from typing import Literal
 import msgspec
 
 from dragoman.host.snapshots.folder_changes import Difference, tree_changes
+from dragoman.host.snapshots.folder_scan import shown
 from dragoman.host.snapshots.git_output import LINK, PLAIN, Blob
 from dragoman.host.snapshots.journal import Operation, RestoreJournal
-from dragoman.host.snapshots.shadow import Shadow, shown
+from dragoman.host.snapshots.shadow import Shadow
 from dragoman.host.snapshots.timeline import Step
 from dragoman.host.workspace.diffs import merged, without
 from dragoman.session.facts import RootSnapshot

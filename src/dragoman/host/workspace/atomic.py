@@ -12,6 +12,7 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 
@@ -66,9 +67,15 @@ def existing(target: Target, most: int) -> Existing | None:
     return Existing(status, content)
 
 
-def replace(target: Target, content: bytes, old: Existing | None) -> None:
+def replace(
+    target: Target,
+    content: bytes,
+    old: Existing | None,
+    check: Callable[[], None] | None = None,
+) -> None:
     """Put `content` in the target's place with the old permissions; another hard link to the
-    old file keeps the old content.
+    old file keeps the old content. Making it durable takes time: what `check` raises at the last
+    moment leaves the old file in place.
 
     The new file has no name until it is whole, where the system can do that. A name that is left
     anyway, by a process that was killed, is removed by the next one that writes here.
@@ -85,6 +92,8 @@ def replace(target: Target, content: bytes, old: Existing | None) -> None:
         if not is_named:
             _name(descriptor, target.directory, temporary)
             is_named = True
+        if check is not None:
+            check()
         os.rename(temporary, target.name, src_dir_fd=target.directory, dst_dir_fd=target.directory)
     except BaseException:
         if is_named:
