@@ -224,6 +224,11 @@ async def test_a_review_has_no_serious_issue_and_stays_in_the_window(
             await examine(page, "side by side")
         wide = "document.documentElement.scrollWidth > innerWidth"
         assert not await page.evaluate(wide)
+        acts = await app.locator(".filehead [data-act]").all()
+        boxes = [box for each in acts if (box := await each.bounding_box())]
+        middles = [box["y"] + box["height"] / 2 for box in boxes]
+        assert len(middles) == 3
+        assert max(middles) - min(middles) < 8  # on one line, however narrow
         await app.locator(".hunk").first.get_by_role("button", name="Put back").click()
         await expect(page.get_by_role("button", name="1 comment, 1 put back")).to_be_visible()
         await expect(page.get_by_role("button", name="Send review")).to_be_in_viewport(ratio=1)

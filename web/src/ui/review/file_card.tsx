@@ -96,12 +96,13 @@ function FileHead({ change, name, cwd, viewed, folded, waiting, view, fold, putB
       </h3>
       <Counts added={change.added} removed={change.removed} binary={change.binary} />
       <Authors by={change.by} />
-      <span className="space" />
-      <button type="button" className="ghost small" data-act="comment" title="Comment on the file" aria-label="Comment on the file" onClick={comment}><Icon name="edit" /></button>
-      {change.revertible && (waiting.has(change.path)
-        ? <span className="tag high">put back after the turn</span>
-        : <button type="button" className="ghost small" data-act="putback" title="Put the file back" onClick={() => putBack(change, null)}><Icon name="undo" /> <span className="word">Put back file</span></button>)}
-      <label className="check"><input type="checkbox" data-act="viewed" checked={viewed} onChange={(event) => view(change, event.target.checked)} /> Viewed</label>
+      <div className="fileacts">
+        <button type="button" className="ghost small" data-act="comment" title="Comment on the file" aria-label="Comment on the file" onClick={comment}><Icon name="edit" /></button>
+        {change.revertible && (waiting.has(change.path)
+          ? <span className="tag high">put back after the turn</span>
+          : <button type="button" className="ghost small" data-act="putback" title="Put the file back" onClick={() => putBack(change, null)}><Icon name="undo" /> <span className="word">Put back file</span></button>)}
+        <label className="check"><input type="checkbox" data-act="viewed" checked={viewed} onChange={(event) => view(change, event.target.checked)} /> Viewed</label>
+      </div>
     </header>
   )
 }
