@@ -49,9 +49,9 @@ def is_harmless(word: str) -> bool:
     return _harmless.match(word) is not None
 
 
-def is_quotable(word: str) -> bool:
-    """Whether a word of a line holds nothing that a person reads as a metacharacter."""
-    return _quotable.match(word) is not None
+def are_quotable(words: tuple[str, ...]) -> bool:
+    """Whether the words of a line hold nothing that a person reads as a metacharacter."""
+    return _quotable.match(" ".join(words)) is not None  # a blank is none
 
 
 def is_shell(argv: tuple[str, ...]) -> bool:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain, islice
+from operator import methodcaller
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -40,6 +41,9 @@ Look: TypeAlias = Callable[[str, bool], Sighting | None]
 """What an absolute path is on the disk, and what it means to write it if that is wanted; None where
 that is unknown."""
 _MOST_FOLDERS = 8
+# With paths that are normalised already: that takes longer than everything else. `copy.copy` does
+# the same, and importing Dragoman does not load it otherwise.
+_copied = methodcaller("__copy__")
 
 
 def by_letters(path: str, writing: bool) -> Sighting | None:
@@ -347,10 +351,11 @@ class Steps:
         if folder and folder not in self._started:
             seen = self._folder(folder)
             where, aliases = (None, ()) if seen is None else (seen.path, seen.aliases)
-            start = self._started[folder] = _copied(self._access)
+            start: Access = _copied(self._access)
+            self._started[folder] = start
             msgspec.structs.force_setattr(start, "cwd", where and normalise(where))
             msgspec.structs.force_setattr(start, "cwd_aliases", tuple(map(normalise, aliases)))
-        run = _copied(self._started[folder] if folder else self._access)
+        run: Access = _copied(self._started[folder] if folder else self._access)
         msgspec.structs.force_setattr(run, "commands", (argv,))
         return run
 
@@ -382,13 +387,6 @@ class Steps:
             full = path if path.startswith("/") else where and f"{where}/{path}"
             self._sightings[path, writing] = self._look(full, writing) if full else None
         return self._sightings[path, writing]
-
-
-def _copied(access: Access) -> Access:
-    """With paths that are normalised already: that takes longer than everything else."""
-    import copy  # late: importing Dragoman does not load it otherwise
-
-    return copy.copy(access)
 
 
 def _with_writers(argv: Argv) -> Iterator[Argv]:

@@ -146,15 +146,19 @@ class RuleIndex:
         """Those that may speak of it, in their order. `real` has, by the real names of their
         paths, rules that deny or ask."""
         lists = [self._by_operation.get(each) for each in (None, *sought.operations)]
+        exact, prefixes = self._by_argv, self._by_prefix
         for argv in sought.commands:
-            lists.append(self._by_argv.get(argv))
-            lists += (self._by_prefix.get(argv[:length]) for length in self._lengths)
+            if exact:
+                lists.append(exact.get(argv))
+            lists += [prefixes.get(argv[:length]) for length in self._lengths]
         if self._by_program:
             lists += self._named(sought)
         lists += self._at(sought, real or {})
-        lists.append(self._by_host if sought.hosts else None)
-        lists.append(self._by_tool if sought.tools else None)
-        found = dict(numbered for each in lists if each for numbered in each)
+        if sought.hosts:
+            lists.append(self._by_host)
+        if sought.tools:
+            lists.append(self._by_tool)
+        found = {at: rule for each in lists if each for at, rule in each}
         return [found[at] for at in sorted(found)]
 
     def _named(self, sought: Sought) -> Iterator[list[Numbered]]:
@@ -164,10 +168,11 @@ class RuleIndex:
             named = known[program]
             if sought.any_program or sought.words is None:
                 yield from named.values()
-            elif len(named) < len(sought.words):
-                yield from (e for word, e in named.items() if not word or word in sought.words)
             else:
-                yield from (named.get(word, _NONE) for word in ("", *sought.words))
+                yield named.get("", _NONE)
+                # At once: there may be hundreds of either.
+                for word in named.keys() & sought.words:
+                    yield named[word]
 
     def _at(self, sought: Sought, real: Mapping[str, list[Numbered]]) -> Iterator[list[Numbered]]:
         yield from self._places.about(sought.paths, sought.roots, real)
