@@ -47,6 +47,7 @@ LANDLOCK_GAPS = {
         "by_reading_keys",
         "by_reading_keys_through_a_link",
         "by_reading_keys_through_the_root",
+        "by_reading_keys_through_another_mount",
         "by_reading_cloud_credentials",
         "by_reading_a_browser",
         "by_reading_passwords_in_a_file",
@@ -121,11 +122,24 @@ def outcomes(user: str, kind: str) -> dict[str, str]:
         if user == "ordinary" and os.geteuid() == 0:
             hand_over(folder)
             words = ordinary_user.command(words)
+        if os.geteuid() == 0:
+            words = mounted_twice(folder, words)
         done = subprocess.run(
             words, capture_output=True, text=True, check=False, timeout=SECONDS, cwd="/"
         )
         assert done.returncode == 0, done.stderr[-2000:]
         return dict(line.split(" ", 1) for line in done.stdout.splitlines())
+
+
+def mounted_twice(folder: Path, words: list[str]) -> list[str]:
+    """To run these words where the home is to be found by another name as well."""
+    for name in ("home", "again"):
+        (folder / name).mkdir()
+        owner = folder.stat()
+        os.chown(folder / name, owner.st_uid, owner.st_gid)
+    line = 'mount --bind "$1/home" "$1/again" && shift && exec "$@"'
+    unshared = ["unshare", "--mount", "--propagation", "private", "sh", "-c", line]
+    return [*unshared, "sh", str(folder), *words]
 
 
 def hand_over(folder: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from dragoman.errors import ConfigError
 from dragoman.host.fence.covered_paths import listening_sockets, without_sockets
 from dragoman.host.fence.floor import Floor, Own, PlaceMode, floor_for
+from dragoman.host.fence.mount_table import Mount, names_elsewhere, parsed
 
 
 @pytest.fixture
@@ -183,6 +184,25 @@ def test_a_folder_made_in_the_workspace_cannot_claim_that_another_is_its_reposit
         write(place / made / "gitdir", str(place / "ws/.git"))
         write(place / "ws/.git", f"gitdir: {place / made}\n")
         assert below(floor_for([str(place / "ws")]), "write", place) == ["ws"]
+
+
+def test_other_names_of_a_folder_are_found_in_the_table_of_mounts(place: Path) -> None:
+    """Links stand for the mounts, which only root could make."""
+    write(place / "home/.ssh/keys/id")
+    whole = str(place / "a whole")
+    rows = [
+        f"1 0 8:1 / {place} rw - ext4 /dev/x rw",
+        f"2 1 8:1 /home {whole.replace(' ', chr(92) + '040')} rw - ext4 /dev/x rw",
+        f"3 1 8:1 /home/.ssh/keys {place / 'keys'} rw - ext4 /dev/x rw",
+        f"4 1 8:2 /home {place / 'other'} rw - ext4 /dev/y rw",
+        f"5 1 8:1 /home {place / 'hidden'} rw - ext4 /dev/x rw",
+    ]
+    found = parsed("\n".join(rows))
+    assert found[1] == Mount("8:1", "/home", whole)
+    for name, target in (("a whole", "home"), ("other", "home"), ("keys", "home/.ssh/keys")):
+        (place / name).symlink_to(place / target)
+    names = list(names_elsewhere(str(place / "home/.ssh"), found))
+    assert names == [f"{whole}/.ssh", str(place / "keys")]
 
 
 def test_sockets_are_found_by_their_full_names_and_variables_that_name_some_go() -> None:

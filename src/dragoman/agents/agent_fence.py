@@ -13,6 +13,7 @@ from dragoman.agents.known import KnownAgent, known_agents, known_as
 from dragoman.host.fence.fence import Fence, sockets_of_others
 from dragoman.host.fence.fence_terms import FenceTerms, NetworkTerms
 from dragoman.host.fence.floor import Floor, Own, floor_for
+from dragoman.host.fence.mount_table import mount_table
 from dragoman.session.facts import FenceMode
 from dragoman.transport.stdio import AgentCommand
 
@@ -88,6 +89,7 @@ def agent_floor(
         read=terms.read,
         homes=tuple(filter(None, (os.path.expanduser("~"), env.get("HOME")))),
         sockets=sockets_of_others(),
+        mounts=mount_table(),
     )
 
 

@@ -421,6 +421,13 @@ def by_reading_keys_through_the_root() -> None:
 
 
 @escape
+def by_reading_keys_through_another_mount() -> None:
+    if not os.path.exists(f"{P}/again/.aws"):
+        raise Impossible("only root can mount the same folder twice")
+    secret(f"{P}/again/.ssh/id")
+
+
+@escape
 def by_linking_keys() -> None:
     os.link(f"{HOME}/.ssh/id", f"{WS}/linked-key")
     secret(f"{WS}/linked-key")

@@ -40,6 +40,7 @@ from dragoman.host.fence import fence as fence_module  # noqa: E402
 from dragoman.host.fence.fence import Fence, sockets_of_others  # noqa: E402
 from dragoman.host.fence.fence_terms import FenceMode, NetworkTerms  # noqa: E402
 from dragoman.host.fence.floor import Floor, Own, floor_for  # noqa: E402
+from dragoman.host.fence.mount_table import mount_table  # noqa: E402
 from dragoman.process.child import Process  # noqa: E402
 from dragoman.process.spawn import spawn  # noqa: E402
 
@@ -256,6 +257,7 @@ def floor(roots: Sequence[str]) -> Floor:
         own=Own((str(HOME / ".agent"),), "the agent's own"),
         others=[(str(HOME / ".codex"), "the credentials of another agent")],
         sockets=sockets_of_others(),
+        mounts=mount_table(),
     )
 
 

@@ -19,6 +19,7 @@ from dragoman.data_directory import data_directory, settings_file
 from dragoman.errors import ConfigError
 from dragoman.fence.plan import FencePlan
 from dragoman.host.fence import covered_paths
+from dragoman.host.fence.mount_table import Mount, names_elsewhere
 from dragoman.host.rules.protected import folded, protection
 from dragoman.host.workspace.regular_file import read_regular
 
@@ -133,12 +134,14 @@ def floor_for(
     read: Sequence[str] = (),
     homes: Sequence[str] = (),
     sockets: Sequence[str] = (),
+    mounts: Sequence[Mount] = (),
 ) -> Floor:
     """The floor for sessions in these folders.
 
     `own` is what the agent itself keeps, `others` what must not be read of other agents, with a
-    reason each; `write` and `read` are what the settings add. Raises ConfigError for a folder that
-    does not exist, or that would give away what a fence is there to hold.
+    reason each; `write` and `read` are what the settings add. What is covered is so by every name
+    that `mounts` give it. Raises ConfigError for a folder that does not exist, or that would give
+    away what a fence is there to hold.
     """
     homes = tuple(dict.fromkeys(map(os.path.realpath, homes or (os.path.expanduser("~"),))))
     writable = [*_workspace(roots), *_added(write), *_own(own)]
@@ -152,6 +155,11 @@ def floor_for(
         *covered_paths.covered(homes),
         *others,
         *((path, _SOCKET) for path in sockets),
+    ]
+    covered += [
+        (name, f"{reason}; it is also {path}")
+        for path, reason in covered
+        for name in names_elsewhere(_real(path), mounts)
     ]
     return Floor(
         places=(
