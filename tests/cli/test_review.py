@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 import pytest
 from support.command import COMMAND, Dragoman, refused
@@ -148,3 +149,35 @@ def test_a_review_puts_back_and_is_sent_as_one_prompt(user: Dragoman) -> None:
     text = review_prompt(Review(comments=[comment], put_back=[put_back]))
     assert asked["pieces"] == [text]
     assert file.exists()  # the demo wrote it again
+
+
+FORGETFUL = """
+from pathlib import Path
+from dragoman.testing import AgentTurn, ScriptedAgent
+
+async def script(turn: AgentTurn) -> None:
+    Path(turn.cwd, "empty").touch()
+    turn.say("Done.")
+
+def agent() -> ScriptedAgent:
+    return ScriptedAgent(script)
+"""
+
+
+@needs_tmux
+def test_a_review_that_could_not_be_sent_need_not_be_typed_again(user: Dragoman) -> None:
+    """Its agent does not remember the session."""
+    program = user.workspace.parent / "forgetful.py"
+    program.write_text(FORGETFUL)
+    agent = f"{sys.executable} -m dragoman.testing.serve {program}:agent"
+    assert user("--agent-command", agent, "--session", "fix", "begin").code == 0
+    assert "New empty file" in user("sessions", "changes", "fix").out
+    command = [str(COMMAND), "review", "fix", "--agent-command", agent]
+    with on_screen(command, env=user.env, cwd=user.workspace, width=80, height=40) as screen:
+        for typed in ("c", "What is it for?", "", "k", "", ""):
+            screen.wait_for(re.compile(r"(help:|comment:|  >|agent\?|\[y/N\]|\[Y/n\])\s*$"))
+            screen.enter(typed)
+        assert screen.exit_code() == 4
+        shown = screen.wait_for("cannot be continued")
+    assert "your review, in case the agent has not received it:" in shown
+    assert shown.count("What is it for?") == 2

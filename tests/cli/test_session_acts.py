@@ -234,7 +234,8 @@ def test_what_was_changed_since_is_undone_by_force_alone(user: Dragoman) -> None
     file.write_text("mine")
     refused = user("sessions", "revert", "fix", "dragoman-demo.txt")
     assert refused.code == 1
-    assert refused.err.endswith("; use --force to revert it anyway\n")
+    choices = "use --keep FILE to leave a file as it is, --force to revert all others anyway"
+    assert refused.err.endswith(f"; {choices}\n")
     assert file.read_text() == "mine"
     assert user("sessions", "revert", "fix", "--force").lines == [str(file)]
     assert not file.exists()

@@ -81,6 +81,8 @@ class ChangedFile(FileComparison):
         elif self.hunks:
             lines += [f"--- {old}", f"+++ {new}"]
             lines += [line for hunk in self.hunks for line in (_head(hunk), *hunk.lines)]
+        elif self.status in ("added", "deleted"):
+            lines.append(f"{'New' if self.status == 'added' else 'Deleted'} empty file")
         return "".join(f"{line}\n" for line in lines)
 
 

@@ -44,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
 
     from dragoman.cli.commands.review.review_walk import Walk
     from dragoman.cli.exit_codes import Exit, UsageError
+    from dragoman.errors import DragomanError
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         how = f"dragoman sessions changes {options.session}"
@@ -54,7 +55,13 @@ def run(options: argparse.Namespace) -> int:
     except BaseException:
         walk.show_unsent()  # nobody should have to type it again
         raise
-    return Exit.DONE if text is None else _send(options, walk, text)
+    if text is None:
+        return Exit.DONE
+    try:
+        return _send(options, walk, text)
+    except DragomanError:
+        walk.show_unsent("your review, in case the agent has not received it:")
+        raise
 
 
 def _send(options: argparse.Namespace, walk: Walk, text: str) -> int:

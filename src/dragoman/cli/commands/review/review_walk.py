@@ -333,10 +333,10 @@ class Walk:
         self.show_unsent()
         return None
 
-    def show_unsent(self) -> None:
+    def show_unsent(self, heading: str = "not sent:") -> None:
         """What was written and is not sent."""
         if self._review.comments or self._review.text:
-            self._say("\nnot sent:")
+            self._say(f"\n{heading}")
             self._terminal.write(reveal(review_prompt(self._review), newlines=True) + "\n")
 
     async def _asked(self, question: str) -> str:

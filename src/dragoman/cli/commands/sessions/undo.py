@@ -151,7 +151,8 @@ async def _done(hub: Hub, session_id: str, command: c.Command) -> c.Reply:
 def _explained(error: CommandRefused | RevertConflict) -> DragomanError:
     if isinstance(error, CommandRefused) and error.code != "conflict":
         return error
-    return DragomanError(f"{error}; use --force to revert it anyway")
+    choices = "use --keep FILE to leave a file as it is, --force to revert all others anyway"
+    return DragomanError(f"{error}; {choices}")
 
 
 def _say_undo(session_id: str, restore_id: str | None) -> None:
