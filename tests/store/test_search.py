@@ -173,12 +173,12 @@ async def test_a_text_that_repeats_a_word_without_end_is_found_with_little_work(
     opens: Opens,
 ) -> None:
     async with opens() as store:
-        await say(store, "some words before it " + "fox and hen " * 25_000, "the fox " * 3)
+        await say(store, "some words before it " + "fox " * 240_000, "the fox " * 3)
         before = time.process_time()
         shown = {hit.seq: hit.snippet for hit in await store.search("fox")}
         assert time.process_time() - before < 2
         assert shown.keys() == {1, 2}
-        assert "before it \x01fox\x02 and hen" in shown[1]
+        assert "before it \x01fox\x02 \x01fox\x02" in shown[1]
         assert shown[1].count("\x01") == shown[1].count("\x02")
         assert len(shown[1]) < 200
 

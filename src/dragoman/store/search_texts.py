@@ -1,13 +1,18 @@
-"""The searchable text of a session: whole messages, joined from their pieces. Pure."""
+"""The searchable text of a session, and the words around what is found in it. Pure.
+
+Messages are joined from their pieces.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from dragoman.safe_text import decomposed
 from dragoman.session import events as e
 from dragoman.store.records import Said, SaidKind
 
@@ -134,3 +139,79 @@ _CONCERNED = frozenset(
 
 def _said(seq: int, kind: SaidKind, text: str) -> list[Said]:
     return [Said(seq, kind, text[:_MAX_TEXT])] if text.strip() else []
+
+
+_SNIPPET_WORDS = 16
+_WORDS_BEFORE = 5
+_MAX_WORD = 200
+# An accent may be a character of its own; of many in a row the rest is skipped.
+_word = re.compile("(?:[^\\W_][\u0300-\u036f]{0,8})+")
+_MAX_WORDS = 32
+_piece = re.compile(r'"([^"]*)"|([^\s"]+)')
+
+
+def pieces(text: str) -> tuple[list[str], bool]:
+    """What was typed between blanks or in quotes; whether the last may be the beginning of a
+    word. What holds no letter or digit is left out: no index has it."""
+    found = list(_piece.finditer(text.replace("\0", " ")))[:_MAX_WORDS]
+    typed = [(each[1] if each[1] is not None else each[2]) for each in found]
+    kept = [piece for piece in typed if any(map(str.isalnum, piece))]
+    is_open = bool(kept) and kept[-1] == typed[-1] and not text.rstrip(" ").endswith('"')
+    return kept, is_open
+
+
+def snippet(text: str, typed: str) -> str:
+    """Some words around the first that was found, with all that were found marked."""
+    parts = list(words(text))
+    found = sorted(_found([part[0] for part in parts], typed))
+    first = max(found[0][0] - _WORDS_BEFORE, 0) if found else 0
+    if first + _SNIPPET_WORDS > len(parts):
+        first = max(len(parts) - _SNIPPET_WORDS, 0)
+    last = min(first + _SNIPPET_WORDS, len(parts)) - 1
+    if last < 0:
+        return text[:100]
+    begin = 0 if first == 0 else parts[first][1]
+    end = len(text) if last == len(parts) - 1 else parts[last][2]
+    marks = [(parts[a][1], parts[b][2]) for a, b in found if a >= first and b <= last]
+    marked = _marked(text, begin, end, marks)
+    return f"{'…' if first else ''}{marked}{'' if end == len(text) else '…'}"
+
+
+def _found(plain: list[str], typed: str) -> Iterator[tuple[int, int]]:
+    """Where each piece of what was typed stands: its first word and its last."""
+    kept, is_open = pieces(typed)
+    for number, piece in enumerate(kept, 1):
+        phrase = [part[0] for part in words(piece)]
+        is_prefix = is_open and number == len(kept)
+        for start in range(len(plain) - len(phrase) + 1) if phrase else ():
+            if _stands(plain[start : start + len(phrase)], phrase, is_prefix):
+                yield start, start + len(phrase) - 1
+
+
+def _stands(there: list[str], phrase: list[str], is_prefix: bool) -> bool:
+    if there[:-1] != phrase[:-1]:
+        return False
+    return there[-1].startswith(phrase[-1]) if is_prefix else there[-1] == phrase[-1]
+
+
+def _marked(text: str, begin: int, end: int, marks: list[tuple[int, int]]) -> str:
+    shown, at = "", begin
+    for start, stop in marks:
+        if start >= at:
+            shown += f"{text[at:start]}\x01{text[start:stop]}\x02"
+            at = stop
+    return shown + text[at:end]
+
+
+def words(text: str) -> Iterator[tuple[str, int, int]]:
+    """Each with the places where it begins and ends."""
+    for found in _word.finditer(text):
+        if word := _plain(found[0]):
+            yield word, found.start(), found.end()
+
+
+def _plain(word: str) -> str:
+    if word.isascii():
+        return word.lower()[:_MAX_WORD]
+    parts = decomposed(word.casefold())
+    return "".join(part for part in parts if part.isalnum())[:_MAX_WORD]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support.normalising import Normalised
 
-from dragoman.store.postgres.search import query, snippet, storable, vector, words
+from dragoman.store.postgres.search import query, storable, vector
+from dragoman.store.search_texts import snippet, words
 
 
 @pytest.mark.parametrize(

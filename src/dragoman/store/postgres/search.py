@@ -10,14 +10,12 @@ are made here and not by PostgreSQL, whose parser knows addresses and files but 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from typing import Any
 
-from dragoman.safe_text import decomposed
 from dragoman.store.postgres.database import Database
 from dragoman.store.records import Hit
-from dragoman.store.sqlite.search import RANKED, pieces
+from dragoman.store.search_texts import pieces, snippet, words
+from dragoman.store.sqlite.search import RANKED
 
 # Rank is divided by length (2): a short text about it is better than a long one that names it.
 _FIND = """
@@ -43,8 +41,6 @@ NEWEST = 20_000
 _BEGIN, _END = (0, 0), (2**62, 0)
 _LOOKED_THROUGH = 100_000
 """Characters of a text in which a snippet is looked for."""
-_SNIPPET_WORDS = 16
-_WORDS_BEFORE = 5
 
 
 async def search(db: Database, text: str, limit: int) -> list[Hit]:
@@ -68,75 +64,15 @@ async def _newest(db: Database, wanted: str, most: int) -> list[tuple[int, int, 
     return found
 
 
-def snippet(text: str, typed: str) -> str:
-    """Some words around the first that was found, with all that were found marked."""
-    parts = list(words(text))
-    found = sorted(_found([part[0] for part in parts], typed))
-    first = max(found[0][0] - _WORDS_BEFORE, 0) if found else 0
-    if first + _SNIPPET_WORDS > len(parts):
-        first = max(len(parts) - _SNIPPET_WORDS, 0)
-    last = min(first + _SNIPPET_WORDS, len(parts)) - 1
-    if last < 0:
-        return text[:100]
-    begin = 0 if first == 0 else parts[first][1]
-    end = len(text) if last == len(parts) - 1 else parts[last][2]
-    marks = [(parts[a][1], parts[b][2]) for a, b in found if a >= first and b <= last]
-    marked = _marked(text, begin, end, marks)
-    return f"{'…' if first else ''}{marked}{'' if end == len(text) else '…'}"
-
-
-def _found(plain: list[str], typed: str) -> Iterator[tuple[int, int]]:
-    """Where each piece of what was typed stands: its first word and its last."""
-    kept, is_open = pieces(typed)
-    for number, piece in enumerate(kept, 1):
-        phrase = [part[0] for part in words(piece)]
-        is_prefix = is_open and number == len(kept)
-        for start in range(len(plain) - len(phrase) + 1) if phrase else ():
-            if _stands(plain[start : start + len(phrase)], phrase, is_prefix):
-                yield start, start + len(phrase) - 1
-
-
-def _stands(there: list[str], phrase: list[str], is_prefix: bool) -> bool:
-    if there[:-1] != phrase[:-1]:
-        return False
-    return there[-1].startswith(phrase[-1]) if is_prefix else there[-1] == phrase[-1]
-
-
-def _marked(text: str, begin: int, end: int, marks: list[tuple[int, int]]) -> str:
-    shown, at = "", begin
-    for start, stop in marks:
-        if start >= at:
-            shown += f"{text[at:start]}\x01{text[start:stop]}\x02"
-            at = stop
-    return shown + text[at:end]
-
-
 _MAX_POSITION = 16_383
 """The last place in a text that PostgreSQL tells from others."""
 _MAX_BYTES = 600_000
 """Of different words in one text; PostgreSQL takes a megabyte with all it adds to them."""
-_MAX_WORD = 200
-# An accent may be a character of its own; of many in a row the rest is skipped.
-_word = re.compile("(?:[^\\W_][\u0300-\u036f]{0,8})+")
 
 
 def storable(value: Any) -> Any:
     """PostgreSQL has no text with a NUL in it."""
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value
-
-
-def words(text: str) -> Iterator[tuple[str, int, int]]:
-    """Each with the places where it begins and ends."""
-    for found in _word.finditer(text):
-        if word := _plain(found[0]):
-            yield word, found.start(), found.end()
-
-
-def _plain(word: str) -> str:
-    if word.isascii():
-        return word.lower()[:_MAX_WORD]
-    parts = decomposed(word.casefold())
-    return "".join(part for part in parts if part.isalnum())[:_MAX_WORD]
 
 
 def vector(text: str) -> str:

@@ -6,18 +6,19 @@ search does not grow with the store.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from dragoman.store.records import Hit
+from dragoman.store.search_texts import pieces, snippet
 from dragoman.store.sqlite.database import Database
 
 RANKED = 300
 """Of the texts that have the words, the newest: so many are compared with each other."""
 _SNIPPET_WORDS = 16
-_SNIPPET_CHARACTERS = 100
 _MANY_HITS = 1_000
-"""In one text. SQLite's `snippet` compares each with each."""
+"""In one text. SQLite's `snippet` compares each with each; of such a text only …"""
+_LOOKED_THROUGH = 10_000
+"""… so many characters are looked through for one."""
 
 # In the order of its own ids the index is read no further than that. `rank` would read all of it,
 # to know how rare each word is. The size of a text is known without reading it.
@@ -36,24 +37,9 @@ _SNIPPET = f"""
 SELECT snippet(said_words, 0, char(1), char(2), '…', {_SNIPPET_WORDS})
 FROM said_words WHERE said_words MATCH ? AND rowid = ?
 """
-_MARKED = """
-SELECT highlight(said_words, 0, char(1), char(2)) FROM said_words
-WHERE said_words MATCH ? AND rowid = ?
-"""
+_BEGINNING = "SELECT substr(text, 1, ?) FROM said WHERE id = ?"
 _MERGE = "INSERT INTO said_words (said_words, rank) VALUES ('merge', ?)"
 _MERGE_PAGES = 64
-_MAX_WORDS = 32
-_piece = re.compile(r'"([^"]*)"|([^\s"]+)')
-
-
-def pieces(text: str) -> tuple[list[str], bool]:
-    """What was typed between blanks or in quotes; whether the last may be the beginning of a
-    word. What holds no letter or digit is left out: no index has it."""
-    found = list(_piece.finditer(text.replace("\0", " ")))[:_MAX_WORDS]
-    typed = [(each[1] if each[1] is not None else each[2]) for each in found]
-    kept = [piece for piece in typed if any(map(str.isalnum, piece))]
-    is_open = bool(kept) and kept[-1] == typed[-1] and not text.rstrip(" ").endswith('"')
-    return kept, is_open
 
 
 def match_query(text: str) -> str:
@@ -87,24 +73,14 @@ def search(db: Database, text: str, limit: int) -> list[Hit]:
 
     best = sorted(rows, key=worth, reverse=True)[:limit]
     return [
-        Hit(session, seq, kind, _shown(db, query, at, hits))
+        Hit(session, seq, kind, _shown(db, query, text, at, hits))
         for hits, _, at, session, seq, kind in best
     ]
 
 
-def _shown(db: Database, query: str, at: int, hits: int) -> str:
+def _shown(db: Database, query: str, typed: str, at: int, hits: int) -> str:
     """Some words of a text, with those that were found marked."""
-    if hits <= _MANY_HITS:
-        return _one(db, _SNIPPET, query, at)
-    marked = _one(db, _MARKED, query, at)
-    first = marked.find("\x01")
-    begin, end = max(first - _SNIPPET_CHARACTERS // 4, 0), first + _SNIPPET_CHARACTERS
-    shown = marked[begin:end]
-    if shown.count("\x01") > shown.count("\x02"):
-        shown += "\x02"
-    return f"{'…' if begin else ''}{shown}{'…' if end < len(marked) else ''}"
-
-
-def _one(db: Database, statement: str, query: str, at: int) -> str:
-    row = db.row(statement, (query, at))
-    return row[0] if row else ""
+    many = hits > _MANY_HITS
+    row = db.row(_BEGINNING, (_LOOKED_THROUGH, at)) if many else db.row(_SNIPPET, (query, at))
+    found = row[0] if row else ""
+    return snippet(found, typed) if many else found
