@@ -17,6 +17,7 @@ from support.command import Dragoman, refused
         ),
         (("--max-cost", "0.000001"), "and --max-cost allows 0.000001 USD"),
         (("--max-cost", "9EUR"), "the agent reports its cost in USD, and --max-cost is in EUR"),
+        (("--max-cost", "9EUR"), "to continue, give --max-cost in USD and send another prompt"),
     ],
 )
 def test_a_limit_stops_the_turn_with_a_code_of_its_own(
@@ -62,6 +63,11 @@ def test_the_settings_have_limits_too(dragoman: Dragoman) -> None:
         (("--max-cost", "2 dollars"), "expected an amount such as 2.50 or 2.50EUR"),
         (("--max-time", "5x"), "--max-time: expected a time such as 90s, 10m or 2h, not '5x'"),
         (("--max-tokens", "0"), "--max-tokens: expected a whole number of at least 1, not 0"),
+        (("--max-cost", "9" * 20), "--max-cost: expected at most 1,000,000,000,000 USD"),
+        (("--max-tokens", "9" * 20), "expected at most 1,000,000,000,000 tokens"),
+        (("--max-tokens", "9" * 400), "--max-tokens: expected at most 1,000,000,000,000 tokens"),
+        (("--max-time", "9" * 20 + "h"), "--max-time: expected at most 1,000,000,000,000 seconds"),
+        (("--max-cost", "nan"), "expected an amount such as 2.50 or 2.50EUR, not 'nan'"),
         (("--max-cost", "1/week"), "expected one of /session, /turn, /day, /agent, /project"),
         (("--max-turns", "1/turn"), "--max-turns: a turn has no turns; leave out /turn"),
         (("--max-cost", "1/day", "--no-store"), "so it needs the store: remove --no-store"),
@@ -83,6 +89,9 @@ def test_a_bad_limit_gets_one_clear_line(
     [
         ({}, "limits[0]: expected one of cost, tokens, time, tool_calls, turns"),
         ({"cost": -1}, "limits[0].cost: expected a number above 0, not -1"),
+        ({"cost": 1e300}, "limits[0].cost: expected at most 1,000,000,000,000 USD"),
+        ({"turns": 10**400}, "limits[0].turns: expected at most 1,000,000,000,000 turns"),
+        ({"time": "9" * 20 + "h"}, "limits[0].time: expected at most 1,000,000,000,000 seconds"),
         ({"cost": "2"}, "limits[0].cost: expected a number above 0, not '2'"),
         ({"tokens": 1.5}, "limits[0].tokens: expected a whole number, not 1.5"),
         ({"time": 5}, 'limits[0].time: expected a time such as "90s", "10m" or "2h", not 5'),

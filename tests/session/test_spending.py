@@ -296,7 +296,7 @@ def test_a_cost_in_another_currency_cannot_be_compared() -> None:
     assert limit.is_reached(_SPENT)
     assert limit.sentence(_SPENT, "stopped") == (
         "the turn was stopped: the agent reports its cost in USD, and --max-cost is in EUR, so "
-        "that it cannot be checked; to continue, raise --max-cost and send another prompt"
+        "that it cannot be checked; to continue, give --max-cost in USD and send another prompt"
     )
 
 
@@ -305,7 +305,7 @@ def test_a_cost_in_another_currency_cannot_be_compared() -> None:
     [
         ("cost", 0, "expected a number above 0, not 0"),
         ("cost", -1, "expected a number above 0, not -1"),
-        ("time", float("inf"), "expected a number above 0, not inf"),
+        ("time", float("inf"), "expected at most 1,000,000,000,000 seconds"),
         ("cost", float("nan"), "expected a number above 0, not nan"),
         ("turns", 1.5, "expected a whole number, not 1.5"),
     ],

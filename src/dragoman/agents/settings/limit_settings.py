@@ -100,7 +100,7 @@ def _most(value: Any, place: str, measure: Measure) -> float:
         seconds = seconds_in(value) if isinstance(value, str) else None
         if seconds is None:
             raise BadLimit(place, f'a time such as "90s", "10m" or "2h", not {value!r}')
-        return seconds
+        value = seconds
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return SpendingLimit(measure=measure, most=value).most

@@ -49,8 +49,8 @@ def typed_limits(options: argparse.Namespace) -> list[SpendingLimit]:
         if measure == "turns" and per == "turn":
             raise UsageError(f"{option}: a turn has no turns; leave out /turn")
         most, currency = value if isinstance(value, tuple) else (value, "USD")
-        found.append(
-            SpendingLimit(
+        try:
+            limit = SpendingLimit(
                 measure=measure,
                 most=most,
                 currency=currency,
@@ -58,7 +58,9 @@ def typed_limits(options: argparse.Namespace) -> list[SpendingLimit]:
                 then=options.at_max or "stop",
                 source=option,
             )
-        )
+        except ValueError as error:  # a number that is too large
+            raise UsageError(f"{option}: {error}") from error
+        found.append(limit)
     if options.at_max is not None and not found:
         raise UsageError("--at-max needs a limit, such as --max-cost")
     return found

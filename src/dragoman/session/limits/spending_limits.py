@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import math
 import re
 from collections.abc import Iterable
 from pathlib import PurePath
@@ -48,8 +47,10 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     instead: tuple[SpendingLimit, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.most) and 0 < self.most <= _MOST):
+        if not self.most > 0:
             raise ValueError(f"expected a number above 0, not {self.most:g}")
+        if self.most > _MOST:
+            raise ValueError(f"expected at most {_MOST:,.0f} {self.unit}")
         if self.is_whole and self.most != int(self.most):
             raise ValueError(f"expected a whole number, not {self.most:g}")
 
@@ -110,10 +111,12 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         if other := self.other_currency(spent):
             what = f"the agent reports its cost in {_named(other)}"
             allowed = f"{self.source} is in {self.currency}, so that it cannot be checked"
+            raised = f"give {self.source} in {_named(other)}"
         else:
             what = self.use_in_words(spent)
             allowed = f"{self.source} allows {self._amount(self.most)}"
-        return f"{_DONE[outcome]}{what}, and {allowed}{_GO_ON[outcome].format(self.source)}"
+            raised = f"raise {self.source}"
+        return f"{_DONE[outcome]}{what}, and {allowed}{_GO_ON[outcome].format(raised)}"
 
     def use_in_words(self, spent: Spending) -> str:
         """Such as: this session has used 3 tool calls."""
@@ -179,8 +182,8 @@ _GO_ON: dict[LimitOutcome, str] = {
     "warned": "",
     "asked": "",
     "raised": " from now on",
-    "stopped": "; to continue, raise {} and send another prompt",
-    "not_sent": "; to continue, raise {}, or start a new session",
+    "stopped": "; to continue, {} and send another prompt",
+    "not_sent": "; to continue, {}, or start a new session",
     "late": "",
 }
 
