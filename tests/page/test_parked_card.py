@@ -13,25 +13,25 @@ from page.site import scripted, served
 from playwright.async_api import Locator, Page, expect
 
 
-def parking(folder: Path) -> tuple[str, str]:
-    """Two agents, whose prompts are parked."""
+def parking(folder: Path, on_limit: str = "park") -> tuple[str, str]:
+    """Two agents that report a limit."""
     words = scripted(folder, "limited")
     path = Path(words[1])
     settings = json.loads(path.read_text())
-    settings["on_limit"] = "park"
+    settings["on_limit"] = on_limit
     settings["agent_servers"]["other"] = settings["agent_servers"]["limited"]
     path.write_text(json.dumps(settings))
     return words
 
 
 @asynccontextmanager
-async def parked(folder: Path) -> AsyncGenerator[tuple[Page, Locator]]:
+async def parked(folder: Path, width: int = 1440) -> AsyncGenerator[tuple[Page, Locator]]:
     """The page of a session whose prompt is parked, and its card."""
     words = parking(folder)
     async with (
         served(folder, *words) as site,
         browsed() as browser,
-        person(browser, site) as page,
+        person(browser, site, size=(width, 844)) as page,
     ):
         await new_session(page)
         await prompt(page, "fix the test")
@@ -54,10 +54,36 @@ async def test_a_parked_prompt_is_continued_or_dropped(tmp_path: Path, way: str)
         await expect(answer).to_have_count(1 if way == "continue" else 0)
 
 
-async def test_a_parked_prompt_is_handed_to_another_agent(tmp_path: Path) -> None:
-    async with parked(tmp_path) as (page, card):
+@pytest.mark.parametrize("width", [390, 820, 1440])
+async def test_a_parked_prompt_is_handed_to_another_agent(tmp_path: Path, width: int) -> None:
+    async with parked(tmp_path, width) as (page, card):
+        await expect(card).to_be_in_viewport(ratio=1)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width
         before = page.url
         await card.get_by_role("button", name="Hand it over").click()
         await card.get_by_role("button", name="other").click()
         await expect(page.get_by_text("the prompt was handed over from session")).to_be_visible()
         assert page.url != before
+
+
+async def test_a_new_session_may_park_whatever_the_settings_say(tmp_path: Path) -> None:
+    words = parking(tmp_path, "fail")
+    async with (
+        served(tmp_path, *words) as site,
+        browsed() as browser,
+        person(browser, site, size=(390, 844)) as page,
+    ):
+        await page.get_by_role("button", name="New session").first.click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_text("More options").click()
+        choice = dialog.get_by_label("If the model provider refuses")
+        await choice.select_option("ask")
+        await dialog.get_by_role("button", name="Start").click()
+        await expect(dialog).to_have_count(0)
+        await prompt(page, "fix the test")
+        card = page.get_by_role("region", name="Parked prompt")
+        await expect(card).to_contain_text("The prompt waits for you.")
+        await card.get_by_role("button", name="Wait for its end").click()
+        await expect(card).to_contain_text("The prompt is sent again at")
+        await card.get_by_role("button", name="Drop it").click()
+        await expect(card).to_have_count(0)

@@ -7,7 +7,7 @@ import type {
 } from '../core/generated/responses'
 import type { Json } from '../core/generated/content'
 import type { Event } from '../core/generated/events'
-import type { LimitScope } from '../core/generated/facts'
+import type { LimitScope, OnLimit } from '../core/generated/facts'
 import { token } from './token'
 
 export type {
@@ -68,7 +68,7 @@ export type FenceMode = 'off' | 'on' | 'ask' | 'require'
 /** Sent to the agent whenever it opens the session; without a mode, added to its own instructions. */
 export interface SystemPrompt { text: string; mode?: 'append' | 'override' }
 
-export interface NewSession { agent: string; host?: string; cwd?: string; mode?: string; config?: Record<string, string | boolean>; offer?: Offered; fence?: FenceMode; systemPrompt?: SystemPrompt; limits?: LimitWish[] }
+export interface NewSession { agent: string; host?: string; cwd?: string; mode?: string; config?: Record<string, string | boolean>; offer?: Offered; fence?: FenceMode; systemPrompt?: SystemPrompt; limits?: LimitWish[]; onLimit?: OnLimit }
 
 /** One thing that may be used up, as in the settings. */
 export interface LimitWish { cost?: number; tokens?: number; time?: string; toolCalls?: number; turns?: number; per?: LimitScope; then?: 'stop' | 'ask' | 'warn' }

@@ -1,19 +1,20 @@
 // What a new session may use at most, and what happens then. The server says what is wrong with it.
 
+import type { OnLimit } from '../../core/generated/facts'
 import type { LimitWish, NewSession } from '../../live/api'
 
-export interface TypedLimits { cost: string; time: string; toolCalls: string; then: 'stop' | 'ask' | 'warn' }
+export interface TypedLimits { cost: string; time: string; toolCalls: string; then: 'stop' | 'ask' | 'warn'; onLimit: OnLimit | '' }
 
-export const NO_LIMITS: TypedLimits = { cost: '', time: '', toolCalls: '', then: 'ask' }
+export const NO_LIMITS: TypedLimits = { cost: '', time: '', toolCalls: '', then: 'ask', onLimit: '' }
 
 /** The part of a new session that says so: nothing if nothing was typed. */
-export function wishedLimits({ cost, time, toolCalls, then }: TypedLimits): Pick<NewSession, 'limits'> {
+export function wishedLimits({ cost, time, toolCalls, then, onLimit }: TypedLimits): Pick<NewSession, 'limits' | 'onLimit'> {
   const limit: LimitWish = {
     ...(cost.trim() && { cost: Number(cost) }),
     ...(time.trim() && { time: time.trim() }),
     ...(toolCalls.trim() && { toolCalls: Number(toolCalls) }),
   }
-  return Object.keys(limit).length === 0 ? {} : { limits: [{ ...limit, then }] }
+  return { ...(Object.keys(limit).length > 0 && { limits: [{ ...limit, then }] }), ...(onLimit && { onLimit }) }
 }
 
 export function LimitFields({ value, onChange }: { value: TypedLimits; onChange: (value: TypedLimits) => void }) {
@@ -36,6 +37,14 @@ export function LimitFields({ value, onChange }: { value: TypedLimits; onChange:
           <option value="ask">Hold the turn and ask</option>
           <option value="stop">Stop the turn</option>
           <option value="warn">Only warn</option>
+        </select>
+      </label>
+      <label className="field"><span className="label">If the model provider refuses</span>
+        <select value={value.onLimit} onChange={(e) => onChange({ ...value, onLimit: e.target.value as TypedLimits['onLimit'] })}>
+          <option value="">As in the settings</option>
+          <option value="park">Wait, then send the prompt again</option>
+          <option value="ask">Wait until I decide</option>
+          <option value="fail">Fail the turn</option>
         </select>
       </label>
     </fieldset>
