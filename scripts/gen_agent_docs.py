@@ -68,8 +68,8 @@ LIMITS = """
 
 How agents report limits of their model provider, as far as Dragoman recognises the reports
 ([what happens then](../how-to/limits.md#when-the-model-provider-refuses)). Kimi Code reports
-nothing: its turn ends as if it had answered. OpenCode passes on what the provider says, without
-its status.
+nothing: its turn ends as if it had answered. OpenCode itself repeats a request that was
+refused for such a reason, and passes on what the provider says of other errors.
 
 | agent | kind | where | seen in |
 |---|---|---|---|

@@ -20,7 +20,7 @@ from agent_trials.features import NotOffered
 from agent_trials.lab import READ, LabAgent
 from agent_trials.learned import Learned
 from agent_trials.marked import Mark
-from agent_trials.turns import contents
+from agent_trials.turns import a_moment, contents
 from agent_trials.typing_person import Typed, run_typed
 
 DRAGOMAN = Path(sys.executable).parent / "dragoman"
@@ -366,6 +366,38 @@ class CommandFace(Face):
             return "the agent says nothing of it"
         assert told, "nothing was said"
         return f"exit code {done.code}: {' '.join(told.split())[:150]}"
+
+    async def limit(self) -> str:
+        """Its provider takes no more: the run waits, until another command has it continue."""
+        self._require_limits()
+        prompt = self._counting_prompt()
+        async with self._agent.behind_relay() as (agent, relay):
+            relay.refuses, relay.seconds = lambda: True, 3600
+            path = write_settings(self._home, agent, self._mark)
+            words = ["-a", agent.name, "--cwd", str(self._workspace), "--session", "parked"]
+            words += ["--settings", str(path), "--yolo", "--on-limit", "park", prompt]
+            async with self._started(str(DRAGOMAN), *words) as process:
+                while not await self._told("sessions", "list", "--status", "parked", "--names"):
+                    assert process.returncode is None, "it did not wait"
+                    await a_moment()
+                relay.let_through()
+                await self._told("sessions", "continue", "parked")
+                _, err = await process.communicate()
+        write_settings(self._home, self._agent, self._mark)
+        assert process.returncode == 0, f"exit code {process.returncode}: {err.decode()[-300:]}"
+        await self._mark.all_gone()
+        shown = (await self._sessions("list", "--status", "idle", "--json")).good().out
+        assert [
+            each["spent"]["turns"] for each in json.loads(shown) if each["name"] == "parked"
+        ] == [2]
+        return self._assert_ran_once(is_repeated=True)
+
+    async def _told(self, *words: str) -> str:
+        """What another command says while a run goes on."""
+        async with self._started(str(DRAGOMAN), *words) as process:
+            out, err = await process.communicate()
+        assert process.returncode == 0, err.decode()
+        return out.decode().strip()
 
     async def killed(self) -> str:
         async with self._begun() as process:

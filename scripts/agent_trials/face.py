@@ -17,6 +17,11 @@ _AGAIN = "and the same again, please"
 """No directive: the stand-in plays the last one it received, if the agent remembers it."""
 _HARMLESS = ("help", "about", "status", "version", "usage", "context", "tools", "mcp")
 """Commands that an agent may have and that change nothing."""
+_NO_LIMITS = {
+    "kimicode": "its turn ends as if it had answered",
+    "opencode": "it tries again by itself, until its provider takes the request",
+}
+"""Agents that do not report a provider which takes no more."""
 
 
 class Face:
@@ -55,6 +60,18 @@ class Face:
             raise NotOffered("the agent has no model")
         return self._prompt("shell").replace("echo SHELL &&", "touch c.md && sleep 4 &&")
 
+    def _require_limits(self) -> None:
+        if not self._agent.has_model:
+            raise NotOffered("the agent has no model")
+        if reason := _NO_LIMITS.get(self._agent.name):
+            raise NotOffered(reason)
+
+    def _counting_prompt(self) -> str:
+        """A command that adds a line to `_at_work` each time it runs, and leaves `_ran`."""
+        for file in (self._at_work, self._ran):
+            file.unlink(missing_ok=True)
+        return self._prompt("shell").replace("echo SHELL &&", "echo once >> c.md &&")
+
     def _failing_prompt(self) -> str:
         if not self._agent.has_model:
             raise NotOffered("the agent has no model")
@@ -92,7 +109,7 @@ class Face:
 
     @property
     def _at_work(self) -> Path:
-        """What `_working_prompt` leaves at once."""
+        """What `_working_prompt` leaves at once, and `_counting_prompt` too."""
         return self._workspace / "c.md"
 
     async def _works(self) -> None:
@@ -109,6 +126,14 @@ class Face:
         after = contents(self._workspace)
         differing = {path for path in {*before, *after} if before.get(path) != after.get(path)}
         assert told == differing, f"seen: {sorted(told)}, there: {sorted(differing)}"
+
+    def _assert_ran_once(self, *, is_repeated: bool) -> str:
+        """A prompt that is sent again may be in the agent's memory twice: the stand-in then does
+        what it says twice."""
+        self._assert_ran()
+        times = self._at_work.read_text().count("once")
+        assert times == 1 or (times == 2 and is_repeated), f"it ran {times} times"
+        return "" if times == 1 else ", which its model sees twice"
 
     # ── memory ────────────────────────────────────────────────────────────────────────────────
 

@@ -38,6 +38,7 @@ FEATURES = (
     "steer",
     "subagents",
     "usage",
+    "limit",
     "cancel",
     "failure",
     "killed",

@@ -10,12 +10,15 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
+from agent_trials.model_relay import ModelRelay
 from dragoman import AgentCommand, Client
 from dragoman.agents.agent_fence import agent_fence
 from dragoman.host.fence.fence import Fence
@@ -42,6 +45,7 @@ class LabAgent(msgspec.Struct, frozen=True):
     prompts: dict[str, str]
     workspace: str
     fence: FenceTerms
+    lab: str
 
     def client(self, env: dict[str, str], **options: Any) -> Client:
         """Starts it in its workspace, with more variables."""
@@ -52,6 +56,21 @@ class LabAgent(msgspec.Struct, frozen=True):
         if self.fence.mode == "off":
             return None
         return agent_fence(self.fence, [self.workspace], self.name, command)
+
+    @asynccontextmanager
+    async def behind_relay(self) -> AsyncGenerator[tuple[LabAgent, ModelRelay]]:
+        """The agent with a relay before its model. Its configuration is put back in the end."""
+        async with ModelRelay(os.environ["LAB_BASE"]).serving() as relay:
+            try:
+                yield self._with_model_at(relay.base), relay
+            finally:
+                self._with_model_at(os.environ["LAB_BASE"])
+
+    def _with_model_at(self, base: str) -> LabAgent:
+        words = ("settings", self.name, "--base", base, "--cwd", self.workspace)
+        server = json.loads(_lab(Path(self.lab), *words))["agent_servers"][self.name]
+        command, args, env = (server[key] for key in ("command", "args", "env"))
+        return msgspec.structs.replace(self, command=command, args=args, env=env)
 
     @property
     def has_model(self) -> bool:
@@ -138,7 +157,7 @@ def inside(lab: Path, name: str, workspace: Path, fence: FenceChoice = "none") -
     server = settings["agent_servers"][name]
     prompts = json.loads(_lab(lab, "prompts", name, "--cwd", str(workspace)))
     command, args, env = (server[key] for key in ("command", "args", "env"))
-    return LabAgent(name, command, args, env, prompts, str(workspace), _terms(fence))
+    return LabAgent(name, command, args, env, prompts, str(workspace), _terms(fence), str(lab))
 
 
 def _terms(fence: FenceChoice) -> FenceTerms:

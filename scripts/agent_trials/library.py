@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from agent_trials import replayed
 from agent_trials.face import STEER, Face
 from agent_trials.features import NotOffered
-from agent_trials.turns import a_moment, contents, end_of, is_for_more, run, said, texts
-from dragoman import Client, InProcessServer, Timeouts, Turn
+from agent_trials.model_relay import ModelRelay
+from agent_trials.turns import (
+    a_moment,
+    answered,
+    contents,
+    end_of,
+    is_for_more,
+    run,
+    said,
+    texts,
+)
+from dragoman import Client, InProcessServer, Session, Timeouts, Turn
 from dragoman.agents.known import known_as
 from dragoman.errors import DragomanError, InvalidParams
 from dragoman.session import events as e
@@ -321,6 +331,41 @@ class LibraryFace(Face):
         assert second.total == 110 * requests, f"{second.total} tokens, counted as of the {counted}"
         models = ", ".join(each.model for each in second.models or ()) or "no model"
         return f"tokens of the {counted}, {models}, {money}"
+
+    async def limit(self) -> str:
+        """Its provider takes no more, at once or when the command has run: the prompt is parked,
+        and sent once more, by the clock or by a person."""
+        self._require_limits()
+        async with self._agent.behind_relay() as (agent, relay):
+            options = {"timeouts": Timeouts(cancel=20), "on_limit": "park"}
+            async with agent.client(self._mark.agent_env, **options) as client:
+                session = await client.new_session(self._workspace)
+                first = await self._parked_once(session, relay, lambda: True)
+                later = await self._parked_once(session, relay, self._at_work.exists)
+        return f"at once: {first}; when the command has run: {later}"
+
+    async def _parked_once(
+        self, session: Session, relay: ModelRelay, refuses: Callable[[], bool]
+    ) -> str:
+        prompt, seen = self._counting_prompt(), session.events()
+        relay.refuses = refuses
+        turn = session.prompt(prompt)
+        events = await answered(session, turn)
+        assert turn.parked is not None, f"not parked: {texts(events, e.AgentMessage)!r}"
+        way = "repeated" if turn.parked.repeats else "continued"
+        assert way == ("continued" if self._at_work.exists() else "repeated")
+        relay.let_through()
+        if turn.parked.ends_at is None:
+            sent, by = await session.parking.send_now(), "a person"
+        else:
+            sent, by = await session.parking.continued(turn), "the clock"
+        assert sent is not None
+        await answered(session, sent)
+        assert sent.stop_reason == "end_turn"
+        assert session.state.parked is None
+        assert sum(isinstance(event, e.TurnStarted) for event in seen.ready) == 2
+        told = self._assert_ran_once(is_repeated=turn.parked.repeats)
+        return f"{turn.parked.kind}, {way} by {by}{told}"
 
     async def _used(self, prompt: str) -> TokenUsage | None:
         return end_of(await run(self._session, prompt)).usage

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from agent_trials.learned import form_content
-from dragoman import Session
+from dragoman import Session, Turn
 from dragoman.host.forms.elicitation import ElicitationAnswer
 from dragoman.session import events as e
 from dragoman.session.content import Diff
@@ -22,8 +22,13 @@ async def a_moment() -> None:
 
 async def run(session: Session, prompt: str, *, allow: bool = True) -> list[e.Event]:
     """All that happened in the turn, with a person who allows, or refuses, whatever is asked."""
+    return await answered(session, session.prompt(prompt), allow=allow)
+
+
+async def answered(session: Session, turn: Turn, *, allow: bool = True) -> list[e.Event]:
+    """The same, of a turn that was begun."""
     events: list[e.Event] = []
-    async for event in session.prompt(prompt):
+    async for event in turn:
         events.append(event)
         match event:
             case e.PermissionRequested() if event.request_id in session.state.pending:
