@@ -393,7 +393,7 @@ class CommandFace(Face):
         return self._assert_ran_once(is_repeated=True)
 
     async def _told(self, *words: str) -> str:
-        """What another command says while a run goes on."""
+        """What another command says during a run."""
         async with self._started(str(DRAGOMAN), *words) as process:
             out, err = await process.communicate()
         assert process.returncode == 0, err.decode()

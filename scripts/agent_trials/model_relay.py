@@ -1,4 +1,4 @@
-"""Stands between an agent and the stand-in for its model, and refuses as a provider does."""
+"""A relay between an agent and the stand-in for its model, which refuses as a provider does."""
 
 from __future__ import annotations
 
