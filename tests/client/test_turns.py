@@ -15,9 +15,12 @@ from support.raw_agent import ENDED, RawAgent, Refusal, notification, text_block
 
 from dragoman import Policy, Session, Timeouts, Turn
 from dragoman.errors import (
+    AuthRequired,
     ConnectionClosed,
     DragomanError,
+    InternalError,
     InvalidMessage,
+    InvalidParams,
     NoProgress,
     RemoteError,
     SessionBusy,
@@ -27,8 +30,9 @@ from dragoman.host.terminals.provider import TerminalExit
 from dragoman.session import events as e
 from dragoman.session.facts import TokenUsage
 from dragoman.session.state import AgentEntry, UserEntry
+from dragoman.session.state_limits import weigh
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.testing.steps import say
+from dragoman.testing.steps import fail, say
 
 
 def ends(session: Session) -> list[tuple[str | None, str | None]]:
@@ -49,6 +53,22 @@ class Heard:
 
 
 # ── reading and awaiting ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", [InternalError, InvalidParams, AuthRequired])
+async def test_of_a_very_long_error_only_the_beginning_is_kept(
+    tmp_path: Path, kind: type[RemoteError]
+) -> None:
+    """The session keeps the error of its last turn, and an agent may say very much."""
+    long = kind("m" * 200_000, {"first": "d" * 200_000, "second": "d" * 200_000})
+    async with opened(ScriptedAgent([fail(long)]), tmp_path) as (_, session):
+        with pytest.raises(kind) as caught:
+            await session.prompt("hi")
+    assert type(caught.value) is kind
+    assert caught.value.code == long.code
+    assert caught.value.message.startswith("mmm")
+    assert caught.value.data["first"].startswith("ddd")
+    assert weigh([caught.value.message, caught.value.data]) < 150_000
 
 
 async def test_a_turn_is_iterated_to_its_end(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.errors import AuthRequired
+from dragoman.errors import AuthRequired, DragomanError, RemoteError
 from dragoman.safe_text import reveal
 from dragoman.session.facts import SystemPrompt
+from dragoman.session.state_limits import LIMITS, fitted
 
 
 class AgentInfo(msgspec.Struct, omit_defaults=True):
@@ -89,8 +90,22 @@ def lacking_for(prompt: SystemPrompt, agent: AgentCapabilities) -> str | None:
     return None
 
 
-def explained(error: AuthRequired, methods: Sequence[AuthMethod]) -> AuthRequired:
-    """The same error, with what to do about it in its sentence."""
+def explained(error: DragomanError, methods: Sequence[AuthMethod]) -> DragomanError:
+    """The same error; if it asks for a sign-in, with what to do in its sentence."""
+    if isinstance(error, RemoteError):
+        error = _shortened(error)
+    return _with_ways(error, methods) if isinstance(error, AuthRequired) else error
+
+
+def _shortened(error: RemoteError) -> RemoteError:
+    """A session keeps its last error, and an agent may say very much."""
+    message, data = error.message[: LIMITS.fact], fitted(error.data, LIMITS.fact)[0]
+    if len(message) == len(error.message) and data is error.data:
+        return error
+    return type(error)(message, data, code=error.code)
+
+
+def _with_ways(error: AuthRequired, methods: Sequence[AuthMethod]) -> AuthRequired:
     ways = "; ".join(_way(method) for method in methods)
     how = f"sign in first: {ways}" if ways else "it offers no sign-in method"
     found = AuthRequired(f"{error.message}: {how}", error.data)

@@ -352,10 +352,9 @@ class Client:
             self.on_auth(status)
 
     def explained(self, error: DragomanError) -> DragomanError:
-        """The same error; if it asks for a sign-in, its message says what to do."""
-        if not isinstance(error, AuthRequired):
-            return error
-        self._note_auth(AuthStatus("unauthenticated"))
+        """The same error, shortened; if it asks for a sign-in, its message says what to do."""
+        if isinstance(error, AuthRequired):
+            self._note_auth(AuthStatus("unauthenticated"))
         return explained(error, self.auth_methods)
 
     @property
