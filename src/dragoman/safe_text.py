@@ -79,6 +79,12 @@ def _revealed(newlines: bool) -> re.Pattern[str]:
     return _one_of(_ALWAYS, FLOWING_CONTROLS if newlines else CONTROLS, SPACES)
 
 
+@cache
+def _acting_in_json() -> re.Pattern[str]:
+    """JSON has escapes of its own for the other controls."""
+    return _one_of(HIDDEN, SURROGATES, ((0x7F, 0x9F),))
+
+
 # What ends the body of each kind of sequence: its final character, or one that breaks it off.
 _after_csi_body = re.compile(r"[^ -?]")
 _after_intermediates = re.compile(r"[^ -/]")
@@ -106,6 +112,18 @@ def reveal(text: str, *, newlines: bool = False) -> str:
     With `newlines`, line feeds and tabs stay what they are.
     """
     return _revealed(newlines).sub(lambda found: _shown(found.group(), _before(found)), text)
+
+
+def escaped_json(text: str) -> str:
+    """The same JSON, with an escape for each character that acts on a terminal, or hides there."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _acting_in_json().sub(_json_escape, text)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def single_line(text: str, width: int) -> str:

@@ -102,10 +102,11 @@ def test_what_is_shown_has_no_secrets(dragoman: Dragoman) -> None:
             "agent_servers": {
                 "a": {"command": "sh", "args": ["-c"], "env": {"KEY": "hush1"}},
                 "b": {"url": "wss://x.example/acp#token=hush2", "headers": {"X-Key": "hush3"}},
+                "c": {"url": "wss://u:hush6@x.example:1/acp?key=hush7"},
             },
             "mcp_servers": [
                 {"name": "m", "command": "x", "env": [{"name": "K", "value": "hush4"}]},
-                {"name": "n", "url": "https://x.example", "headers": {"X": "hush5"}},
+                {"name": "n", "url": "https://hush8@x.example?hush9", "headers": {"X": "hush5"}},
             ],
         }
     )
@@ -115,6 +116,8 @@ def test_what_is_shown_has_no_secrets(dragoman: Dragoman) -> None:
     shown = json.loads(done.out)
     assert shown["agent_servers"]["a"] == {"command": "sh", "args": ["-c"], "env": {"KEY": "…"}}
     assert shown["agent_servers"]["b"]["url"] == "wss://x.example/acp"
+    assert shown["agent_servers"]["c"]["url"] == "wss://x.example:1/acp"
+    assert shown["mcp_servers"][1]["url"] == "https://x.example"
 
 
 def test_settings_that_are_not_sound_are_not_shown(dragoman: Dragoman) -> None:

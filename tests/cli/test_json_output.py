@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 from typing import Any
 
@@ -15,6 +16,7 @@ from dragoman.cli.render.json_output import (
     EventLines,
     ResultView,
 )
+from dragoman.safe_text import escaped_json
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.facts import Decision
@@ -29,6 +31,40 @@ def result(done: Any) -> Json:
     assert done.out.endswith("}\n"), done
     [line] = done.lines
     return json.loads(line)
+
+
+NASTY = "\x1b]0;P\x07 \x9b2J \x7f \u202e \u2028 \U000e0041 \u00e4 \U0001f600"
+ACTING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2028\U000e0041]")
+
+
+def test_json_does_not_act_on_a_terminal_and_says_the_same(dragoman: Dragoman) -> None:
+    """A terminal may take U+009B for the beginning of a command, and JSON has no escape for it."""
+    prompt = f"/think {NASTY[12:]}"
+    ran = dragoman("-a", "demo", "-o", "events", "--yolo", "--session", "odd", prompt)
+    [listed] = json.loads(dragoman("sessions", "list", "--json").out)
+    printed = [
+        ran.out,
+        dragoman("-a", "demo", "-o", "result", "--yolo", prompt).out,
+        dragoman("sessions", "list", "--json").out,
+        dragoman("sessions", "show", listed["id"], "--json").out,
+        dragoman("sessions", "export", listed["id"]).out,
+    ]
+    for text in printed:
+        assert ACTING.search(text) is None
+    assert "ä" in printed[0]
+    said = [json.loads(line) for line in ran.lines]
+    assert prompt in [
+        each["content"][0]["text"] for each in said if each.get("type") == "turn_started"
+    ]
+
+
+def test_every_character_survives_in_json() -> None:
+    text = json.dumps(NASTY, ensure_ascii=False)
+    escaped = escaped_json(text)
+    assert json.loads(escaped) == NASTY
+    assert ACTING.search(escaped) is None
+    assert escaped.endswith('\u00e4 \U0001f600"')
+    assert escaped_json('"plain"') == '"plain"'
 
 
 # ── the result ────────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from dragoman.cli.options import add_settings_option
+from dragoman.safe_text import escaped_json
 
 _SECRET = ("env", "headers")
 _BLANK = "…"
@@ -21,7 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = Actions(parser, "dragoman.cli.commands")
     for name, text in (
         ("path", "print the path of the settings file"),
-        ("show", "print the settings, without the values of env and headers"),
+        (
+            "show",
+            "print the settings, without what env, headers and addresses keep secret",
+        ),
         ("edit", "edit the settings in $VISUAL or $EDITOR; they are checked before they are saved"),
     ):
         add_settings_option(actions.add(name, text, module="config").add_argument)
@@ -48,7 +52,8 @@ def _show(path: Path, *, named: bool) -> None:
 
     load_settings(path if named or path.exists() else None)  # raises for a file that is not sound
     text = path.read_text("utf-8") if path.exists() else "{}"
-    print(json.dumps(_without_secrets(json.loads(text)), indent=2, ensure_ascii=False))
+    shown = json.dumps(_without_secrets(json.loads(text)), indent=2, ensure_ascii=False)
+    print(escaped_json(shown))
 
 
 def _without_secrets(value: Any) -> Any:
@@ -63,12 +68,22 @@ def _without_secrets(value: Any) -> Any:
 def _blanked(key: str, value: Any) -> Any:
     """The names of variables and headers stay; their values may be keys, in both shapes."""
     if key == "url" and isinstance(value, str):
-        return value.partition("#")[0]  # a token may follow
+        return _plain_address(value)
     if key in _SECRET and isinstance(value, dict):
         return dict.fromkeys(cast("dict[str, Any]", value), _BLANK)
     if key in _SECRET and isinstance(value, list):
         return [each | {"value": _BLANK} for each in cast("list[dict[str, Any]]", value)]
     return _without_secrets(value)
+
+
+def _plain_address(url: str) -> str:
+    """Without its user, password, query and fragment: each may hold a key."""
+    from urllib.parse import urlsplit
+
+    from dragoman.transport.target import host_of
+
+    parts = urlsplit(url)
+    return parts._replace(netloc=host_of(parts), query="", fragment="").geturl()
 
 
 def _edit(path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
+from dragoman.cli.render.printed_json import json_line
 from dragoman.cli.render.view import JsonView
 from dragoman.session import events as e
 from dragoman.session.facts import Author, Cost, Decision, FileStatus, TokenUsage
@@ -37,7 +38,7 @@ class EventLines(JsonView):
         pass
 
     def _write(self, line: bytes) -> None:
-        self._out.write(line)
+        self._out.write(json_line(line))
         self._out.flush()
 
 
@@ -135,7 +136,7 @@ class ResultView(JsonView):
         self.result.answer = "\n\n".join(filter(None, said))
         self.result.exit_code = code
         self.result.error = error or self.result.error
-        return msgspec.json.encode(self.result) + b"\n"
+        return json_line(msgspec.json.encode(self.result)) + b"\n"
 
     def _say(self, event: e.AgentMessage, state: SessionState) -> None:
         entry = state.entries[-1].seq if state.entries else None

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 
-import msgspec
-
 from dragoman.agents.listing import ListedAgent, list_agents
 from dragoman.agents.settings.settings_file import load_settings
 from dragoman.agents.sign_ins import SignInNotes
+from dragoman.cli.render.printed_json import indented_json
 from dragoman.safe_text import reveal
 
 
@@ -18,7 +17,7 @@ def run(options: argparse.Namespace) -> int:
     if options.names:
         print("\n".join(agent.name for agent in agents))
     elif options.json:
-        print(msgspec.json.format(msgspec.json.encode(agents), indent=2).decode())
+        print(indented_json(agents))
     else:
         print(_table(agents))
     return 0

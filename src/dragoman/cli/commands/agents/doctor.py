@@ -11,6 +11,7 @@ import msgspec
 from dragoman.agents.doctor.examination import examine
 from dragoman.agents.doctor.examined_agent import Finding, Grade, Report
 from dragoman.cli.exit_codes import Exit, UsageError
+from dragoman.cli.render.printed_json import indented_json
 from dragoman.cli.render.style import BOLD, DIM, GREEN, RED, YELLOW, Style, wants_colour
 from dragoman.cli.run import agent_setup
 from dragoman.safe_text import sanitise
@@ -96,7 +97,7 @@ def _took(seconds: float) -> str:
 def _as_json(report: Report) -> str:
     counts = {grade: report.count(grade) for grade in _MARKS}
     fields = msgspec.to_builtins(report) | {"result": report.result, "counts": counts}
-    return msgspec.json.format(msgspec.json.encode(fields), indent=2).decode()
+    return indented_json(fields)
 
 
 def _quiet(finding: Finding) -> None:

@@ -17,6 +17,7 @@ import msgspec
 from dragoman.agents.settings.settings_edits import drop_provider, set_provider
 from dragoman.agents.settings.settings_file import ModelProvider
 from dragoman.cli.exit_codes import UsageError
+from dragoman.cli.render.printed_json import indented_json
 from dragoman.cli.run import agent_setup
 from dragoman.client.client import Client
 from dragoman.data_directory import settings_file
@@ -66,7 +67,7 @@ async def _run(options: argparse.Namespace) -> None:
             await _change(client, options)
         providers = await client.list_providers()
     if options.json:
-        print(msgspec.json.format(msgspec.json.encode(providers), indent=2).decode())
+        print(indented_json(providers))
     else:
         print(_table(name, providers))
 

@@ -7,9 +7,8 @@ import time
 import uuid
 from typing import Any
 
-import msgspec
-
 from dragoman.cli.exit_codes import UsageError, tell
+from dragoman.cli.render.printed_json import indented_json
 from dragoman.cli.run.agent_setup import folder
 from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.host.permissions.always_rules import describe
@@ -78,7 +77,7 @@ def _conditions(options: argparse.Namespace) -> dict[str, Any]:
 def _show(rule: Rule, verb: str, *, as_json: bool) -> None:
     if as_json:
         fields = {"sentence": describe(rule), "rule": RuleFields.of(rule)}
-        print(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
+        print(indented_json(fields))
         return
     where = "" if rule.project is None else f" ({rule.project})"
     print(reveal(f"{verb} {rule.id}: {describe(rule)}{where}"))

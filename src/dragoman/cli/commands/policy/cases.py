@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from dragoman.cli.exit_codes import Exit, UsageError
+from dragoman.cli.render.printed_json import indented_json
 from dragoman.cli.run.agent_setup import given_rules
 from dragoman.host.permissions.trial import Explained, Trial
 from dragoman.host.rules.access import Operation
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     differing = [each for each in checked if not each.holds]
     if options.json:
         shown = [each.fields() for each in checked]
-        print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+        print(indented_json(shown))
     else:
         for each in differing:
             print(each.text())

@@ -15,6 +15,7 @@ import msgspec
 from dragoman.agents.agent_fence import agent_floor
 from dragoman.agents.settings.settings_file import agent_named, load_settings
 from dragoman.cli.exit_codes import Exit, UsageError
+from dragoman.cli.render.printed_json import indented_json
 from dragoman.cli.run.agent_setup import policy_of
 from dragoman.cli.run.playback import recorded
 from dragoman.cli.run.stored_rules import StoredRules
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         fields = [each.fields() | (kernel.fields(each) if kernel else {}) for each in explained]
         shown = fields if options.recording else fields[0]
-        print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+        print(indented_json(shown))
     elif not explained:
         print("this recording contains no requests")
     else:

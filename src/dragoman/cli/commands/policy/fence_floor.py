@@ -9,10 +9,9 @@ import argparse
 import asyncio
 import tempfile
 
-import msgspec
-
 from dragoman.agents.agent_fence import agent_floor
 from dragoman.cli.exit_codes import Exit
+from dragoman.cli.render.printed_json import indented_json
 from dragoman.cli.run.agent_setup import choose_agent, folders, with_typed
 from dragoman.host.fence.fence import Support, support
 from dragoman.host.fence.floor import Floor, PlaceMode
@@ -40,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     network = network_lines(terms.network, found.way)
     if options.json:
         fields = {**_fields(floor, found), "network": terms.network, "reached": network}
-        print(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
+        print(indented_json(fields))
     else:
         print("\n".join([*_lines(floor, found), "", "network", *(f"  {line}" for line in network)]))
     return Exit.DONE

@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.agents.settings.settings_file import load_settings
 from dragoman.cli.exit_codes import UsageError
+from dragoman.cli.render.printed_json import indented_json
 from dragoman.cli.run.given_limits import limits_in
 from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.host.permissions.always_rules import describe
@@ -62,7 +63,7 @@ async def _host_names() -> _Hosts:
 def _list(rules: tuple[StoredRule, ...], hosts: _Hosts, *, as_json: bool) -> None:
     if as_json:
         fields = [_fields(stored) | _place(stored, hosts) for stored in rules]
-        print(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
+        print(indented_json(fields))
     elif not rules:
         print('no stored rules; "always" answers and `policy add` create them')
     for stored in () if as_json else rules:

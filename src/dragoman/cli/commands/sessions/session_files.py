@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import BinaryIO
 
 from dragoman.cli.exit_codes import UsageError
+from dragoman.cli.render.printed_json import json_line
 from dragoman.cli.run.agent_setup import folder
 from dragoman.cli.run.hub_access import opened_hub, opened_session, opened_store
 from dragoman.data_directory import data_directory
@@ -40,7 +41,7 @@ async def _export(options: argparse.Namespace) -> None:
             if options.output is not None:
                 out = stack.enter_context(_private(options.output))
             async for line in exported(hub.store, record.id):
-                out.write(line)
+                out.write(line if options.output is not None else json_line(line))
 
 
 def _private(path: str) -> BinaryIO:

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-import msgspec
-
 from dragoman.agents.settings.settings_file import load_settings
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.render.event_text import called
+from dragoman.cli.render.printed_json import indented_json
 from dragoman.cli.render.usage_words import cost_sum, duration, token_sum
 from dragoman.cli.run.hub_access import opened_hub, opened_store
 from dragoman.cli.standard_streams import terminal_width
@@ -248,7 +247,7 @@ def _snippet(hit: Hit) -> str:
 
 
 def print_json(value: object) -> None:
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    print(indented_json(value))
 
 
 def ago(seconds: float) -> str:

@@ -11,12 +11,13 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from dragoman.cli.commands.sessions.session_list import print_json
+from dragoman.cli.render.printed_json import indented_json
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.run.follower import Follower
 from dragoman.cli.run.hub_access import opened_session
 from dragoman.cli.run.playback import Playback
 from dragoman.hub.stored.stored_sessions import stored_state, whole_thread
-from dragoman.safe_text import reveal
+from dragoman.safe_text import escaped_json, reveal
 from dragoman.session import events as e
 from dragoman.session.facts import ProgramRun
 from dragoman.store.base import Store, event_pages
@@ -49,13 +50,13 @@ async def _print_state(store: Store, record: SessionRecord) -> None:
         print_json(msgspec.to_builtins(state))
         return
     rest = msgspec.structs.replace(state, entries=[], entries_before=0)
-    head = msgspec.json.format(msgspec.json.encode(rest), indent=2).decode()
+    head = indented_json(rest)
     print(head.removesuffix("\n}") + ',\n  "entries": [')
     line = ""
     async for entry in whole_thread(store, record.id):
         if line:
             print(line + ",")
-        line = "    " + msgspec.json.encode(entry).decode()
+        line = "    " + escaped_json(msgspec.json.encode(entry).decode())
     print(line + "\n  ]\n}")
 
 
