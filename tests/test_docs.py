@@ -132,23 +132,44 @@ def test_every_decision_has_its_own_number() -> None:
     assert titles == numbers
 
 
+_MAP = ROOT / "ARCHITECTURE.md"
 _PATH = re.compile(r"`([\w./-]+(?:/|\.(?:py|ts|tsx|md)))`")
+_NAMES_IN = re.compile(r"`([\w./-]+\.(?:py|ts|tsx|css))` \(([^()]+)\)")
+_NAME = re.compile(r"`\.?([\w.]+)`")
+_INNER = (
+    "host",
+    "agents",
+    "store",
+    "web",
+    "cli",
+    "client",
+    "hub",
+    "testing",
+    "client/dialects/v1",
+)
+_PLACES = (
+    ROOT,
+    ROOT / "src" / "dragoman",
+    ROOT / "web" / "src",
+    *(ROOT / "src" / "dragoman" / folder for folder in _INNER),
+)
 
 
 def test_the_map_of_the_code_names_files_that_are_there() -> None:
-    named = _PATH.findall(_text(ROOT / "ARCHITECTURE.md"))
-    roots = (ROOT, ROOT / "src" / "dragoman", ROOT / "web" / "src")
-    inner = (
-        "host",
-        "agents",
-        "store",
-        "web",
-        "cli",
-        "client",
-        "hub",
-        "testing",
-        "client/dialects/v1",
-    )
-    places = [*roots, *(ROOT / "src" / "dragoman" / folder for folder in inner)]
+    named = _PATH.findall(_text(_MAP))
     assert len(named) > 100
-    assert [name for name in named if not any((place / name).exists() for place in places)] == []
+    assert [name for name in named if not any((place / name).exists() for place in _PLACES)] == []
+
+
+def _missing_from(name: str, words: str) -> list[str]:
+    """Of what the map says to be in a file."""
+    file = next(found for place in _PLACES if (found := place / name).is_file())
+    there = set(re.findall(r"\w+", file.read_text()))
+    return [each for each in _NAME.findall(words) if not there.issuperset(each.split("."))]
+
+
+def test_the_map_of_the_code_names_what_is_in_its_files() -> None:
+    named = _NAMES_IN.findall(_text(_MAP))
+    assert len(named) > 200
+    missing = {name: _missing_from(name, words) for name, words in named}
+    assert {name: each for name, each in missing.items() if each} == {}

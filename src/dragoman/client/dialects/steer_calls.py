@@ -1,6 +1,7 @@
 """How agents take a steer: the requests that put it into a running turn, and what they answer.
 
 ACP has none yet. The shapes are those that agents serve; ADR 20 says where each comes from.
+`dialect.py` sends them; the request of an agent that asks for steers is served in `v1/inbound.py`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 An agent announces a subagent, which then speaks under an id of its own; or it only reports tool
 calls that belong to another tool call. Either way the events go to the session that it works for.
+What comes before the announcement waits in `client/router.py`.
 """
 
 from __future__ import annotations
