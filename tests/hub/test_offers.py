@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,13 @@ import pytest
 from support.clients import until
 from support.hubs import TestLauncher, stored
 
+from dragoman.agents.settings.settings_file import Settings
+from dragoman.host.rules.policy import Policy
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.owner import this_process
 from dragoman.hub.hub import Hub
 from dragoman.hub.running.running_session import RunningSession
+from dragoman.hub.running.settings_launcher import SettingsLauncher
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.archive import exported, import_session, read_archive
 from dragoman.testing import AgentTurn, ScriptedAgent
@@ -70,6 +74,28 @@ async def test_a_session_keeps_its_offer_when_another_process_goes_on_with_it(
         live = await hub.open(begun, on_reset="new")
         assert live.record.offer == NO_FILES
         assert await told(hub, live) == "files False terminals True"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a fence needs Linux")
+async def test_a_session_is_fenced_again_when_another_process_goes_on_with_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "ws").mkdir()
+    offer = Offer(fence="require")
+    ways: list[str | None] = []
+    begun = None
+    for _ in range(2):
+        launcher = SettingsLauncher(Settings, Policy())
+        async with stored(tmp_path) as store, Hub(store, launcher) as hub:
+            if begun is None:
+                live = await hub.create("demo", str(tmp_path / "ws"), offer=offer)
+            else:
+                live = await hub.open(begun, on_reset="new")
+            assert live.agent.client.fence is not None
+            ways += [live.agent.client.fence.way, live.state.fence]
+            begun = live.id
+    assert ways[0] is not None
+    assert ways == [ways[0]] * 4
 
 
 @pytest.mark.parametrize("way", ["adopt", "fork_known", "import"])
