@@ -197,6 +197,8 @@ class CommandFace(Face):
         """To before the third of three turns; the session that continues takes a prompt."""
         if not self._reopens:
             raise NotOffered("the agent can neither resume nor load")
+        if self._agent.loads_once:
+            raise NotOffered("each turn is a process here, and the agent loads a session once")
         for word in ("one", "two", "three"):
             (await self._turn("--session", "rewind", f"say:{word}")).good()
         settings = ("--settings", str(self._settings))
