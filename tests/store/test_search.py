@@ -155,11 +155,13 @@ async def test_a_word_that_is_in_every_text_costs_no_more_than_the_ranked_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
+    looks: list[str] = []
     original = Database.rows
 
     def counted(db: Database, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         rows = original(db, statement, values)
         read.append(len(rows))
+        looks.extend([statement] if "MATCH" in statement else [])
         return rows
 
     async with on_disk(tmp_path) as store:
@@ -167,6 +169,7 @@ async def test_a_word_that_is_in_every_text_costs_no_more_than_the_ranked_ones(
         monkeypatch.setattr(Database, "rows", counted)
         assert len(await store.search("fox", limit=20)) == 20
         assert max(read) == RANKED
+        assert len(looks) == 2  # The index is read for the places, and once for all snippets.
 
 
 async def test_a_text_that_repeats_a_word_without_end_is_found_with_little_work(

@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.store.records import Hit
 from dragoman.store.search_texts import pieces, snippet
-from dragoman.store.sqlite.database import Database
+from dragoman.store.sqlite.database import Database, integers
 
 RANKED = 300
 """Of the texts that have the words, the newest: so many are compared with each other."""
@@ -33,9 +33,10 @@ FROM (
 ) AS found JOIN said t ON t.id = found.id JOIN sessions s ON s.key = t.session
 ORDER BY t.id DESC
 """
-_SNIPPET = f"""
-SELECT snippet(said_words, 0, char(1), char(2), '…', {_SNIPPET_WORDS})
-FROM said_words WHERE said_words MATCH ? AND rowid = ?
+# One look at the index for all of them: that for the beginning of a word reads each word with it.
+_SNIPPETS = f"""
+SELECT rowid, snippet(said_words, 0, char(1), char(2), '…', {_SNIPPET_WORDS})
+FROM said_words WHERE said_words MATCH ? AND rowid BETWEEN ? AND ? AND +rowid IN carray(?)
 """
 _BEGINNING = "SELECT substr(text, 1, ?) FROM said WHERE id = ?"
 _MERGE = "INSERT INTO said_words (said_words, rank) VALUES ('merge', ?)"
@@ -72,15 +73,17 @@ def search(db: Database, text: str, limit: int) -> list[Hit]:
         return hits / (hits + 1.2 * (0.25 + 0.75 * size / (mean or 1.0)))
 
     best = sorted(rows, key=worth, reverse=True)[:limit]
-    return [
-        Hit(session, seq, kind, _shown(db, query, text, at, hits))
-        for hits, _, at, session, seq, kind in best
-    ]
+    shown = _shown(db, query, text, {at: hits for hits, _, at, *_ in best})
+    return [Hit(session, seq, kind, shown[at]) for _, _, at, session, seq, kind in best]
 
 
-def _shown(db: Database, query: str, typed: str, at: int, hits: int) -> str:
-    """Some words of a text, with those that were found marked."""
-    many = hits > _MANY_HITS
-    row = db.row(_BEGINNING, (_LOOKED_THROUGH, at)) if many else db.row(_SNIPPET, (query, at))
-    found = row[0] if row else ""
-    return snippet(found, typed) if many else found
+def _shown(db: Database, query: str, typed: str, best: dict[int, int]) -> dict[int, str]:
+    """Some words of each text, with those that were found marked."""
+    few = [at for at, hits in best.items() if hits <= _MANY_HITS]
+    shown = dict.fromkeys(best, "")
+    if few:
+        shown.update(db.rows(_SNIPPETS, (query, min(few), max(few), integers(few))))
+    for at in best.keys() - few:
+        row = db.row(_BEGINNING, (_LOOKED_THROUGH, at))
+        shown[at] = snippet(row[0], typed) if row else ""
+    return shown
