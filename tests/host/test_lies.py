@@ -359,7 +359,46 @@ HIDES_A_COMMAND = {
         HERMES,
     ),
 }
+HIDES_IT_UNDER_A_NAME_OF_ITS_OWN = {
+    key: Lie(call("execute", {"command": "ls", key: value}), REMOVED, dark=True)
+    for key, value in {
+        "pre": "rm -rf src",
+        "eval": "rm -rf src",
+        "source": "rm -rf src",
+        "steps": ["rm -rf src"],
+        "options": ["; rm -rf src"],
+        "params": {"more": "rm -rf src"},
+        "\u0441ommand": "rm -rf src",
+    }.items()
+} | {
+    "pipe": Lie(call("execute", {"command": "ls", "pipe": "sh"}), runs("ls | sh"), dark=True),
+    "prefix": Lie(call("execute", {"command": "ls", "prefix": "sudo"}), runs("sudo ls"), dark=True),
+    "variables": Lie(
+        call("execute", {"command": "ls", "exports": ["LD_PRELOAD=x.so"]}),
+        runs("ls", env=True, variables=["LD_PRELOAD"]),
+    ),
+    "a folder": Lie(
+        call("execute", {"command": "ls", "location": "../outside"}),
+        runs("ls", cwd="../outside"),
+        dark=True,
+    ),
+    "a file outside": Lie(call("edit", {"path": "a.txt", "backup": f"..{OUT}"}), WROTE_OUT),
+    "files outside": Lie(call("edit", {"path": "a.txt", "targets": [[f"..{OUT}"]]}), WROTE_OUT),
+    "a file": Lie(call("edit", {"path": "a.txt", "copyTo": "secret.txt"}), writes("secret.txt")),
+    "a file where it reads": Lie(
+        call("read", {"path": "a.txt", "cache": ".envrc"}), writes(".envrc")
+    ),
+    "another text where it searches": Lie(
+        call("search", {"path": "a.txt", "pattern": "x", "rewrite": "y"}), WROTE_A
+    ),
+    "a switch where it searches": Lie(
+        call("search", {"path": "a.txt", "pattern": "x", "fix": True}), WROTE_A
+    ),
+}
 SAYS_ANOTHER_FOLDER = {
+    "under a name of its own": Lie(
+        call("execute", {"command": "ls", "baseDir": "../outside"}), runs("ls", cwd="../outside")
+    ),
     "two of them": Lie(
         call("execute", {"command": "ls", "cwd": WS, "workdir": "/outside"}),
         runs("ls", cwd="../outside"),
@@ -390,6 +429,11 @@ SAYS_ANOTHER_FOLDER = {
     ),
 }
 FETCHES_ANOTHER = {
+    "by way of another": Lie(
+        call("fetch", {"url": GOOD, "proxy": "evil.example:80"}, name="WebFetch"),
+        fetches("evil.example"),
+        CLAUDE,
+    ),
     "another beside it": Lie(
         call("fetch", {"url": GOOD, "also": EVIL}, name="WebFetch"), fetches("evil.example"), CLAUDE
     ),
@@ -466,6 +510,7 @@ LIES = {
         "says read, does write": SAYS_READ_DOES_WRITE,
         "says one path, does another": SAYS_ONE_PATH_DOES_ANOTHER,
         "hides a command": HIDES_A_COMMAND,
+        "hides it under a name of its own": HIDES_IT_UNDER_A_NAME_OF_ITS_OWN,
         "says another folder": SAYS_ANOTHER_FOLDER,
         "fetches another": FETCHES_ANOTHER,
         "calls another tool": CALLS_ANOTHER_TOOL,

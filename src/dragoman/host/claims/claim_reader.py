@@ -17,7 +17,6 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -28,6 +27,7 @@ from dragoman.host.claims.raw_input import (
     RawInput,
     looks_like_a_path,
     names_address,
+    path_of_address,
     whole_file,
 )
 from dragoman.host.permissions.always_rules import is_question
@@ -97,6 +97,7 @@ def read_claim(
     writes |= kind in _READING and any(command in verbs for command in found.commands)
     own = [tool for tool in found.tools if writes and tool in editors]
     found.tools = [tool for tool in found.tools if tool not in own]
+    found.outputs += found.names if writes or kind in _READING else []
     # Other names next to a patch do not replace the files that the patch names.
     patched = [*found.patched, *filter(looks_like_a_path, found.outputs)] if writes else []
     texts = [*diff_paths, *locations, *_named(found, kind, writes), *patched]
@@ -168,6 +169,8 @@ def _with_operations(
         and len(dict.fromkeys(found.tools)) < 2
         and not facts.cwds
         and not (found.has_code and (found.commands or kind in _READING))
+        and not (found.may_run_more and found.commands)
+        and not (found.names and (writes or kind in _READING))
         and (found.patch_is_clear or not writes)
         # Who says that a patch or a new text is read may yet write it, and so may one who names
         # a file for what is read.
@@ -356,7 +359,7 @@ class _Names:
     def _seen(self, text: str) -> Sighting | None:
         if len(text) > LONGEST_PATH:
             return None
-        path = _from_uri(text) if _scheme.match(text) else text
+        path = path_of_address(text) if _scheme.match(text) else text
         if path is None or "\0" in path or "\n" in path or _expanded.search(path):
             return None
         if path == "~" or path.startswith("~/"):
@@ -364,16 +367,6 @@ class _Names:
         path = path if path.startswith("/") else f"{self._cwd}/{path}"
         fits = len(path) <= LONGEST_PATH and path.count("/") <= MOST_COMPONENTS
         return self._look(path) if fits else None
-
-
-def _from_uri(text: str) -> str | None:
-    """The path of a `file:` address, None for what is not on this disk."""
-    try:
-        uri = urlsplit(text)
-    except ValueError:
-        return None
-    local = uri.scheme == "file" and uri.netloc in ("", "localhost")
-    return unquote(uri.path) if local and uri.path.startswith("/") else None
 
 
 Places: TypeAlias = Mapping[str, str]

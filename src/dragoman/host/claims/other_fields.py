@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from dragoman.host.claims.idle_fields import IDLE
 from dragoman.host.claims.raw_input import field_role, is_list, is_object, spelling
 from dragoman.host.rules.access import Access
 from dragoman.session.content import ContentItem, Diff, Text, ToolContent
@@ -21,15 +22,6 @@ _MOST_LETTERS = 64 << 10
 _MOST_KNOWN = 256 << 10
 _TELLING = 12
 _MORE = "… and more, which is too much to be shown"
-# What a person loses nothing by not seeing.
-_IDLE = frozenset(
-    (
-        *("description", "explanation", "reason", "summary", "thought", "title"),
-        *("timeout", "timeoutms", "timeoutsecs", "timeoutseconds", "maxoutputlength"),
-        *("background", "isbackground", "runinbackground", "blocking", "wait"),
-        *("id", "callid", "toolcallid", "limit", "offset", "line", "lines", "replaceall", "type"),
-    )
-)
 
 
 def other_fields(
@@ -81,7 +73,7 @@ class _Known:
 
     def has(self, name: str, value: Any) -> bool:
         role = field_role(name)
-        if not value or role == "command" or spelling(name) in _IDLE:
+        if not value or role == "command" or spelling(name) in IDLE:
             return True
         said = str(value).strip()
         if role == "text" and self._with_diffs:

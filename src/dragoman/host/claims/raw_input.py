@@ -3,10 +3,6 @@
 The input has no schema: it is walked to its leaves, keys compared without case or punctuation, and
 the walk is bounded because an agent chooses its size. Finding too much only makes a decision
 stricter. Knows nothing of kinds, workspaces or rules.
-
-Finding too many only makes a decision stricter: the program that applies the patch may be less
-exact than these two. Names are as they are there, quotes and the letters of git before them
-included.
 """
 
 from __future__ import annotations
@@ -17,10 +13,12 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any, Literal, TypeGuard
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from dragoman.host.claims.idle_fields import may_be_run, may_name_a_file
+from dragoman.host.claims.patch_names import PatchNames
 from dragoman.host.commands.plain_command import plain_words
 from dragoman.host.rules.access import Command
 from dragoman.host.rules.globs import LONGEST_PATH
@@ -59,12 +57,15 @@ _ARGUMENT_KEYS = frozenset(("args", "arguments"))
 _CWD_KEYS = frozenset(
     ("chdir", "cwd", "pwd", "workdir", "workingdir", "workingdirectory", "currentdirectory")
 )
-_FOLDER_KEYS = frozenset(("dir", "directory", "folder"))
+_FOLDER_KEYS = frozenset(
+    ("basedir", "dir", "directory", "folder", "projectdir", "projectroot", "rootdir", "runin")
+)
 _ENV_KEYS = frozenset(("env", "envs", "envvars", "environment", "environmentvariables"))
 _PATH_ENDINGS = ("path", "paths", "pathname", "file", "files", "filename", "uri")
 # Where an address may stand without its scheme, or be one that is not read to its end.
 _ADDRESS_ENDINGS = (
-    *("address", "domain", "endpoint", "host", "hostname", "href", "link", "site", "url", "urls"),
+    *("address", "domain", "endpoint", "host", "hostname", "href", "link", "proxy", "redirect"),
+    *("site", "url", "urls"),
 )
 # Paths when a file is moved; words to replace, or anything, elsewhere.
 _END_KEYS = frozenset(("from", "to", "source", "src", "destination", "dest", "dst", "target"))
@@ -93,8 +94,11 @@ _FIELDS = frozenset(
 _FILE_KEYS = frozenset(("path", "file", "filepath", "absolutepath", "filename"))
 _CONTENT_KEYS = frozenset(("content", "contents", "filetext"))
 _NEW_TEXT_KEYS = _CONTENT_KEYS | {
-    *("insertedtext", "newcontent", "newstr", "newstring", "newtext", "newvalue", "replacement")
+    *("data", "insertedtext", "newcontent", "newstr", "newstring", "newtext", "newvalue"),
+    *("replacement", "replacewith", "rewrite"),
 }
+# What says of a call that reads that it does more, if it is set.
+_CHANGING_KEYS = frozenset(("append", "delete", "fix", "inplace", "overwrite", "remove", "write"))
 # Where an address is a text that is written or looked for, or a word of a command that is named.
 _TEXT_KEYS = _ARGUMENT_KEYS | {
     *("content", "contents", "filetext", "find", "insert", "insertedtext", "needle", "new"),
@@ -104,6 +108,15 @@ _TEXT_KEYS = _ARGUMENT_KEYS | {
 }
 _CHANGE_KEYS = frozenset(("after", "before", "diff", "patch", "unifieddiff"))
 _TOOL_KEYS = frozenset(("tool", "toolname", "mcptool"))
+# Read to its end where it stands next to a command; of other texts nobody knows what they do.
+_READ_WITH_COMMANDS = (
+    *(_ARGUMENT_KEYS, _CWD_KEYS, _FOLDER_KEYS, _USER_KEYS, _ROOT_KEYS, _TOOL_KEYS, _OUTPUT_KEYS),
+)
+# The same next to a file.
+_READ_WITH_FILES = frozenset[str]().union(
+    *(*_READ_WITH_COMMANDS, _TEXT_KEYS, _CHANGE_KEYS, _NEW_TEXT_KEYS, _END_KEYS, _NEW_NAME_KEYS),
+    *(_FIELDS, _MAPPING_KEYS),
+)
 # Where agents put a whole JSON document into a string.
 _DOCUMENT_KEYS = _MAPPING_KEYS | {
     *("arguments", "args", "input", "params", "parameters", "payload", "rawinput")
@@ -161,6 +174,11 @@ class RawInput:
         self.has_new_text = False
         """Whether it brings what could be written to a file."""
         self.has_code = False
+        self.may_run_more = False
+        """Whether there is a text of which nobody knows what it is for."""
+        self.names: list[str] = []
+        """What could be names of files, of which nobody knows that either."""
+        self._in_environment = 0
         self.tools: list[str] = []
         self.variables: list[str] = []
         self.complete = True
@@ -206,7 +224,10 @@ class RawInput:
             elif has_command and _runs_next_to_it(key, value):
                 self._command(value, key, [], depth)
             else:
+                self.has_new_text |= key in _CHANGING_KEYS and value is True
+                self._in_environment += key in _ENV_KEYS
                 self._walk(value, key, depth)
+                self._in_environment -= key in _ENV_KEYS
         if len(self.commands) == known and any(map(_words, given)):
             self._add(tuple(arguments))
         if (sudo := _sudo(spelled)) is not None:
@@ -251,6 +272,18 @@ class RawInput:
             # Called a command, and not understood: no rule about words may cover it.
             self._add(f"({description})")
 
+    def _note_doubt(self, text: str, key: str) -> None:
+        """What is not read may do what no rule knows of."""
+        if self._in_environment or key.endswith(_PATH_ENDINGS):
+            return
+        is_address = bool(_url.match(text)) or key.endswith(_ADDRESS_ENDINGS)
+        if is_address and " " not in text:
+            return
+        if not any(key in each for each in _READ_WITH_COMMANDS):
+            self.may_run_more |= may_be_run(key, text)
+        if key not in _READ_WITH_FILES and _may_be_a_name(text) and may_name_a_file(key, text):
+            self.names.append(text)
+
     def _text(self, text: str, key: str, depth: int) -> None:
         if key in _TOOL_KEYS:
             self.tools.append(text)
@@ -262,7 +295,9 @@ class RawInput:
             self.outputs.append(text)
         if key in _DOCUMENT_KEYS and (document := _document(text)) is not None:
             self._walk(document, key, depth)
-        elif _url.match(text) or key.endswith(_ADDRESS_ENDINGS):
+            return
+        self._note_doubt(text, key)
+        if _url.match(text) or key.endswith(_ADDRESS_ENDINGS):
             self._address(text, key)
         elif key in _CWD_KEYS:
             self.cwds.append(text)
@@ -482,98 +517,11 @@ def is_list(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     return isinstance(value, list | tuple)
 
 
-# Anything that `patch` can apply: a unified or a context hunk, a change in the old form; and what
-# git does without one.
-_patch_text_names = re.compile(
-    r"^[ \t]*(?:@@ -\d|\*{15}|diff --git |--- [^\n]*\n\+\+\+ |\d+(?:,\d+)?[acd](?:\d|[ \t\r]*$))",
-    re.MULTILINE,
-)
-_pair = re.compile(r"^--- ([^\n]+)\n\+\+\+ ([^\n]+)", re.MULTILINE)
-_hunk = re.compile(r"@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@")
-_name = re.compile(r"(?:---|\+\+\+|Index:) +(.+)")
-_context_name = re.compile(r"\*\*\* +(.+)")
-_git_name = re.compile(r"(?:rename|copy) (?:from|to) +(.+)")
-_context_range = re.compile(r"(?:\*\*\*|---) \d+(?:,\d+)? (?:\*{4}|-{4})\Z")
-_NOTHING = "/dev/null"
-
-
-class PatchNames:
-    """What is found in a text; `is_clear` is off where a name cannot be distinguished from the
-    others."""
-
-    def __init__(self, text: str) -> None:
-        self.is_clear = True
-        self._found: dict[str, None] = {}
-        if _patch_text_names.search(text):
-            self._is_context = "*" * 15 in text
-            for pair in _pair.finditer(text):
-                self._add_dated(*pair.groups())
-            self._read(text)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def _read(self, text: str) -> None:
-        old = new = 0
-        inside: list[str] = []
-        for line in (*text.split("\n"), "(the end)"):
-            sign = line[:1]
-            if old > 0 or new > 0:
-                if sign in ("", " ", "-", "+", "\\"):
-                    old -= sign in ("", " ", "-")
-                    new -= sign in ("", " ", "+")
-                    inside.append(line)
-                    continue
-                # The hunk is shorter than it says: what looks like a name in it may be one.
-                for unread in inside:
-                    self._head(_bare_line(unread))
-            old = new = 0
-            inside.clear()
-            bare = _bare_line(line)
-            if hunk := _hunk.match(bare):
-                old, new = (int(count or 1) for count in hunk.groups())
-            else:
-                self._head(bare)
-
-    def _head(self, line: str) -> None:
-        if line.startswith("diff --git "):
-            self._git(line.removeprefix("diff --git "))
-        elif _context_range.match(line):
-            return
-        elif found := _git_name.match(line):
-            self._add(found[1])
-        elif found := _name.match(line) or (self._is_context and _context_name.match(line)):
-            self._add_dated(found[1])
-
-    def _git(self, both: str) -> None:
-        """Two names with a blank between them, which may be in them too."""
-        middle = len(both) // 2
-        halves = both[:middle], both[middle + 1 :]
-        if both[middle : middle + 1] == " " and _bare(halves[0]) == _bare(halves[1]):
-            self._add(*halves)
-        elif len(words := both.split(" ")) == 2:
-            self._add(*words)
-        else:
-            self.is_clear = False
-
-    def _add_dated(self, *names: str) -> None:
-        """A date may follow; without a tab between them `patch` takes the first word."""
-        for name in names:
-            whole, tab, _ = name.partition("\t")
-            self._add(whole, whole if tab else whole.strip().split(" ")[0])
-
-    def _add(self, *names: str) -> None:
-        for name in map(str.strip, names):
-            if name != _NOTHING:
-                self._found[name] = None
-
-
-def _bare_line(line: str) -> str:
-    # `patch` takes a patch that is indented, too. A tab ends a name.
-    return line.lstrip().rstrip("\r ")
-
-
-def _bare(name: str) -> str:
-    """Without quotes, and without the letter that git puts before a name."""
-    name = name.strip('"')
-    return name[2:] if name[1:2] == "/" else name
+def path_of_address(text: str) -> str | None:
+    """The path of a `file:` address, None for what is not on this disk."""
+    try:
+        uri = urlsplit(text)
+    except ValueError:
+        return None
+    local = uri.scheme == "file" and uri.netloc in ("", "localhost")
+    return unquote(uri.path) if local and uri.path.startswith("/") else None

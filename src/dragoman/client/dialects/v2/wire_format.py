@@ -22,7 +22,7 @@ from dragoman.client.dialects.translation import (
     tool_contents,
 )
 from dragoman.client.dialects.v1 import wire_format as v1_format
-from dragoman.host.claims.raw_input import PatchNames
+from dragoman.host.claims.patch_names import PatchNames
 from dragoman.schema import codec, v1, v2
 from dragoman.schema.model import Unknown
 from dragoman.session import events as e
