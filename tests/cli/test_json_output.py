@@ -48,6 +48,7 @@ def test_json_does_not_act_on_a_terminal_and_says_the_same(dragoman: Dragoman) -
         dragoman("sessions", "list", "--json").out,
         dragoman("sessions", "show", listed["id"], "--json").out,
         dragoman("sessions", "export", listed["id"]).out,
+        dragoman("watch", listed["id"], "--json", "--all", "--until-idle").out,
     ]
     for text in printed:
         assert ACTING.search(text) is None

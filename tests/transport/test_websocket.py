@@ -334,10 +334,14 @@ async def test_cut_in_the_middle_of_a_frame() -> None:
     ("sent", "reason"),
     [
         (frame(b"\x03\xe9bye", 0x8), "the other side is going away (bye)"),
+        (
+            frame(b"\x03\xe9\x1b]0;x\x07\xe2\x80\xae", 0x8),
+            "the other side is going away (\ufffd]0;x\ufffd\ufffd)",
+        ),
         (frame(b"\x0f\xa0", 0x8), "the other side closed it with code 4000"),
         (b"\x81\x80\x00\x00\x00\x00", "it broke the WebSocket protocol: a server must not mask"),
     ],
-    ids=["going away", "odd code", "masked"],
+    ids=["going away", "escapes", "odd code", "masked"],
 )
 async def test_an_end_has_its_reason(sent: bytes, reason: str) -> None:
     async with tidy_loop(), by_websocket() as (ours, theirs):

@@ -183,6 +183,10 @@ def _why(agent: RemoteAgent, body: bytes) -> str:
         return ""
     if agent.is_secret_in(message):
         return ""
-    # It may end up in a log, and nothing of it may act or hide there.
+    return f": {plain_words(message)}"
+
+
+def plain_words(message: str) -> str:
+    """What the other side says: it may end up in a log, and nothing of it may act or hide there."""
     shown = "".join(each if each.isprintable() else "\ufffd" for each in message)
-    return f": {shown if len(shown) <= _LONGEST_REASON else shown[: _LONGEST_REASON - 1] + '…'}"
+    return shown if len(shown) <= _LONGEST_REASON else f"{shown[: _LONGEST_REASON - 1]}…"

@@ -281,7 +281,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
     def _closed(self, code: int, reason: str) -> None:
         said = _MEANINGS.get(code, f"the other side closed it with code {code}")
         self._is_refused = code == _POLICY and not self._reason
-        self._end(f"{said} ({reason[:200]})" if reason else said)
+        self._end(f"{said} ({reconnection.plain_words(reason)})" if reason else said)
         if not self._is_closing:
             self._write(frames.close(_NORMAL))
         self._transport.close()

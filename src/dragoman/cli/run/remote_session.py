@@ -16,6 +16,7 @@ from dragoman.cli.exit_codes import Exit, UsageError, ended_with, tell
 from dragoman.cli.options import typed
 from dragoman.cli.render.console import Console
 from dragoman.cli.render.event_text import called
+from dragoman.cli.render.printed_json import json_line
 from dragoman.cli.run.agent_setup import given_rules, typed_rules
 from dragoman.cli.run.follower import Follower, OwnTurn
 from dragoman.cli.run.hub_access import opened_session
@@ -243,7 +244,7 @@ async def _print(hub: Hub, record: SessionRecord, options: argparse.Namespace) -
     if options.until_idle and state.turn is None and not options.all:
         return
     async for page in hub.watch(record.id, after):
-        sys.stdout.buffer.write(b"".join(event.body + b"\n" for event in page))
+        sys.stdout.buffer.write(b"".join(json_line(event.body) + b"\n" for event in page))
         sys.stdout.buffer.flush()
         if options.until_idle and _is_idle(state, page):
             return
