@@ -35,8 +35,10 @@ from dragoman.session.events import (
     PromptUnqueued,
     TerminalStarted,
     TurnEnded,
+    TurnLimited,
     TurnStarted,
 )
+from dragoman.session.facts import Parking
 from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
 from dragoman.store.archive import exported, import_session, read_archive
@@ -317,6 +319,20 @@ async def test_what_a_file_left_open_is_ended_with_the_import(opens: Opens) -> N
         assert not any(terminal.running for terminal in state.terminals.values())
         assert [(each.seq, each.at) for each in events[4:]] == [(n, 5.0) for n in (5, 6, 7, 8)]
         assert stored.imported == Imported("/project", 4)
+
+
+async def test_a_prompt_that_is_parked_in_a_file_is_not_sent(opens: Opens) -> None:
+    parked = Parking("t", [Text("theirs")], "rate", resumes_at=1.0)
+    told: list[Event] = [
+        TurnStarted("t", [Text("theirs")], seq=1),
+        TurnLimited("limit", turn_id="t", kind="rate", parked=parked, seq=2),
+        TurnEnded("t", error="limit", seq=3),
+    ]
+    async with opens() as store:
+        archive = read_archive([HEAD, *map(encode_event, told)])
+        stored = await import_session(store, archive, "t", ME)
+        state = fold(SessionState(), [decode_event(each.body) for each in await whole(store, "t")])
+    assert (state.parked, stored.status) == (None, "idle")
 
 
 async def test_a_conversation_that_another_session_has_is_not_taken(opens: Opens) -> None:

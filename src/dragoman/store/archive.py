@@ -164,7 +164,8 @@ async def _begin(store: Store, record: SessionRecord, owner: Owner, seconds: flo
 async def _fill(store: Store, lease: Lease, archive: Archive) -> None:
     """A long file is folded in a thread: meanwhile the lease is renewed."""
     state = await asyncio.to_thread(fold, SessionState(), map(decode_event, archive.events))
-    status, ends = status_at_rest(archive.record.status, state), _ends(archive, state)
+    ends = _ends(archive, state)
+    status = status_at_rest(archive.record.status, fold(state, map(decode_event, ends)))
     theirs = await _own_conversation(store, archive.record)
     change = SessionChange(agent_session_id=theirs, status=status)
     await store.fill(lease, _batches(archive, ends), change)
