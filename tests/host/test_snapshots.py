@@ -386,6 +386,12 @@ async def test_what_a_person_saves_while_a_file_is_put_back_stays(
             await watched.revert(paths=["b"])
     assert [(folder / name).read_text() for name in ("a", "b")] == ["agent\n", "person\n"]
     assert sorted(os.listdir(folder)) == ["a", "b"]
+    await watched.turn("next", lambda _: None)
+    found = await watched.changes()
+    assert {Path(each.path).name: each.by for each in found.files} == {
+        "a": ["agent"],
+        "b": ["agent", "other"],
+    }
 
 
 # ── the user's repository ─────────────────────────────────────────────────────────────────────

@@ -214,8 +214,11 @@ class Snapshots:
                 try:
                     for plan in plans:
                         await j.carry_out(plan.shadow, await plan.journal(restore_id, session_id))
-                finally:
-                    end = [await each.taken_locked(session_id) for each in shadows]
+                except BaseException:
+                    # It was taken back, and what happens from now on is not its doing.
+                    record(WorkspaceSnapshot("restore_end", restore_id, now))
+                    raise
+                end = [await each.taken_locked(session_id) for each in shadows]
         except GitFailed as error:
             raise DragomanError(f"nothing was reverted: {error}") from error
         paths = [path for plan in plans for path in plan.paths]
