@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from agent_trials.detour import Detour
 from agent_trials.face import STEER, Face
 from agent_trials.features import NotOffered
 from agent_trials.lab import READ, LabAgent
@@ -351,6 +352,27 @@ class CommandFace(Face):
         if self._learned.steer.endswith("delivered"):
             assert "steered" in out.decode(), out.decode()[-300:]
         return told.decode().strip()
+
+    async def providers(self) -> str:
+        self._learned.require("providers")
+        async with Detour(self._agent) as detour:
+            [provider, *_] = json.loads((await self._providers("--json")).out)
+            key = provider["providerId"]
+            kind, address = detour.instead_of(provider)
+            await self._providers("set", key, "--api-type", kind, "--base-url", address)
+            hello = self._agent.prompts["say"]
+            done = (await self._turn("--yolo", "-o", "simple", hello)).good()
+            assert self._agent.hello in done.out, done.out
+            assert detour.taken, "the agent went to the old address"
+            before = detour.taken
+            await self._providers("reset", key)
+            (await self._turn("--yolo", "-o", "simple", hello)).good()
+            assert detour.taken == before, "the agent still goes to the new address"
+        return ""
+
+    async def _providers(self, *words: str) -> Done:
+        named = (self._agent.name, *words, "--settings", str(self._settings))
+        return (await self._run(str(DRAGOMAN), "agents", "providers", *named)).good()
 
     async def cancel(self) -> str:
         async with self._begun() as process:

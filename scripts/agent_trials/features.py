@@ -25,6 +25,7 @@ FEATURES = (
     "plan",
     "question",
     "mcp",
+    "providers",
     "mode",
     "config",
     "commands",

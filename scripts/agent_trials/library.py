@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from agent_trials import replayed
+from agent_trials.detour import Detour
 from agent_trials.face import STEER, Face
 from agent_trials.features import NotOffered
 from agent_trials.model_relay import ModelRelay
@@ -24,6 +25,7 @@ from agent_trials.turns import (
 )
 from dragoman import Client, InProcessServer, Session, Timeouts, Turn
 from dragoman.agents.known import known_as
+from dragoman.agents.settings import ModelProvider
 from dragoman.errors import DragomanError, InvalidParams
 from dragoman.session import events as e
 from dragoman.session.facts import TokenUsage
@@ -55,9 +57,9 @@ _TOOL_NAMES = (
 class LibraryFace(Face):
     _kept = ""
 
-    def client(self) -> Client:
+    def client(self, **options: Any) -> Client:
         return self._agent.client(
-            self._mark.agent_env, tap=self._learned.tap, timeouts=Timeouts(cancel=20)
+            self._mark.agent_env, tap=self._learned.tap, timeouts=Timeouts(cancel=20), **options
         )
 
     # ── turns ─────────────────────────────────────────────────────────────────────────────────
@@ -154,6 +156,29 @@ class LibraryFace(Face):
                 assert "quicksilver" in texts(events, e.AgentMessage)
                 return f"as {name}"
         raise AssertionError("the tool was never called")
+
+    async def providers(self) -> str:
+        """The model is asked where we say, as soon as we say it and when the agent starts."""
+        self._learned.require("providers")
+        async with Detour(self._agent) as detour:
+            async with self.client() as client:
+                [provider, *_] = await client.list_providers()
+                kind, address = detour.instead_of(provider)
+                await client.set_provider(provider["providerId"], kind, address)
+                [now, *_] = await client.list_providers()
+                assert now["current"] == {"apiType": kind, "baseUrl": address}
+                await self._says_hello(client)
+            assert detour.taken, "the agent went to the old address"
+            before = detour.taken
+            wanted = {provider["providerId"]: ModelProvider(api_type=kind, base_url=address)}
+            async with self.client(model_providers=wanted) as client:
+                await self._says_hello(client)
+            assert detour.taken > before, "the agent forgot the address when it started"
+        return f"{provider['providerId']} speaks {', '.join(provider['supported'])}"
+
+    async def _says_hello(self, client: Client) -> None:
+        session = await client.new_session(self._workspace)
+        await said(session, self._agent.prompts["say"], self._agent.hello)
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────
 

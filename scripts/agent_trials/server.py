@@ -11,6 +11,7 @@ import httpx
 
 from agent_trials import replayed
 from agent_trials.command import DRAGOMAN, environment, write_settings
+from agent_trials.detour import Detour
 from agent_trials.face import STEER, Face
 from agent_trials.features import NotOffered
 from agent_trials.lab import LabAgent
@@ -262,6 +263,22 @@ class ServerFace(Face):
             await a_moment()
         await self._idle()
         return f"{told['way']}: {told['outcome']}"
+
+    async def providers(self) -> str:
+        self._learned.require("providers")
+        if self._agent.holds_sessions:
+            raise NotOffered("it takes none while a session is open: it cannot resume it then")
+        path = f"/agents/{self._agent.name}/providers"
+        async with Detour(self._agent) as detour:
+            [provider, *_] = (await self._call("GET", path))["providers"]
+            kind, address = detour.instead_of(provider)
+            one = f"{path}/{provider['providerId']}"
+            await self._call("PUT", one, {"apiType": kind, "baseUrl": address})
+            session = await self._new()
+            await self._said(session, self._agent.prompts["say"], self._agent.hello)
+            assert detour.taken, "the agent went to the old address"
+            await self._call("DELETE", one)
+        return ""
 
     async def cancel(self) -> str:
         await self._begin()

@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from support.command import COMMAND, Dragoman
@@ -34,11 +35,15 @@ def until(user: Dragoman, holds: Callable[[list[dict[str, Any]]], bool]) -> list
 
 
 def test_the_questions_of_a_tree_are_listed_and_answered_by_name(user: Dragoman) -> None:
-    with user.started(*TREE, "--session", "fix", "--on-ask", "wait", "go") as process:
+    with (
+        ExitStack() as stack,
+        user.started(*TREE, "--session", "fix", "--on-ask", "wait", "go") as process,
+    ):
         asked = until(user, lambda found: len(found) == len(NAMES))
         assert {each["subagent"]: each["askedBy"] for each in asked} == NAMES
         listed = user("sessions", "answer", "fix").out
         assert "Reader › Indexer (a subagent of" in listed
+        watching = stack.enter_context(user.started("watch", "fix", "--all", "--until-idle"))
         while process.poll() is None:
             for each in pending(user):
                 word = "allow_once" if each["kind"] == "permission" else "decline"
@@ -46,10 +51,14 @@ def test_the_questions_of_a_tree_are_listed_and_answered_by_name(user: Dragoman)
         assert process.wait(120) == 0
         assert process.stdout is not None
         shown = process.stdout.read().decode()
+        assert watching.wait(120) == 0
+        assert watching.stdout is not None
+        watched = watching.stdout.read().decode()
     for subagent_id, name in NAMES.items():
-        assert f"[subagent] {name}: {sentence(subagent_id)}\n" in shown
-        assert f"[subagent] {name}: make {subagent_id} (completed)\n" in shown
-        assert f"[subagent] {name}: done\n" in shown
+        for told in (shown, watched):
+            assert f"[subagent] {name}: {sentence(subagent_id)}\n" in told
+            assert f"[subagent] {name}: make {subagent_id} (completed)\n" in told
+            assert f"[subagent] {name}: done\n" in told
     assert user("sessions", "show", "fix").tagged("subagent")
 
 

@@ -147,6 +147,25 @@ async def test_the_model_providers_of_an_agent_are_shown_and_set(tmp_path: Path)
         await expect(provider.get_by_role("button", name="Switch off")).to_have_count(0)
 
 
+async def test_sessions_that_the_agent_archived_are_listed_on_request(tmp_path: Path) -> None:
+    program = Path(__file__).parent.parent / "cli" / "programs" / "providers_agent.py"
+    agents = {"gateway": {"command": sys.executable, "args": ["-S", str(program)]}}
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"agent_servers": agents}))
+    async with (
+        served(tmp_path, "--settings", str(settings)) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await page.get_by_role("button", name="Import", exact=True).first.click()
+        await page.get_by_role("button", name="List its sessions").click()
+        await expect(page.get_by_text("The agent has no sessions.")).to_be_visible()
+        await page.get_by_label("Archived ones too").check()
+        await page.get_by_role("button", name="List its sessions").click()
+        await expect(page.locator(".hit")).to_contain_text("An old one")
+        await expect(page.locator(".hit .tag")).to_have_text(["archived", "saved"])
+
+
 async def test_an_agent_without_model_providers_says_so(tmp_path: Path) -> None:
     async with (
         served(tmp_path, *scripted(tmp_path, "optional")) as site,

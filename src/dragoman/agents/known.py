@@ -121,6 +121,8 @@ _KNOWN = (
             "A session belongs to the Codex process that opened it: while that process runs, no "
             "other can load or resume the session, and the error says so.",
             "It uses its own terminals; their output is shown as reported by the agent.",
+            "While one of its sessions is open, it may refuse to change its model provider "
+            "(`Failed to resume …`).",
             "Older versions end the turn as cancelled when a permission is refused.",
             "It does not exit when its input closes; Dragoman ends it a few seconds later.",
         ),

@@ -158,8 +158,8 @@ export interface Prompt { text?: string; content?: Json[]; onReset?: 'new' }
 
 export const agents = {
   list: () => call<{ agents: ListedAgent[] }>('GET', '/api/agents'),
-  sessions: (name: string, cwd?: string) =>
-    call<{ sessions: AgentSessionShape[] }>('GET', `${agentAt(name)}/sessions${query({ cwd, limit: 500 })}`),
+  sessions: (name: string, archived?: 'include') =>
+    call<{ sessions: AgentSessionShape[] }>('GET', `${agentAt(name)}/sessions${query({ archived, limit: 500 })}`),
   adopt: (name: string, sessionId: string, cwd: string) =>
     call<Summary>('POST', `${agentAt(name)}/sessions`, { sessionId, cwd }),
   signIn: (name: string, methodId?: string) => call<SignIns>('POST', `${agentAt(name)}/auth`, methodId ? { methodId } : {}),

@@ -15,7 +15,7 @@ export function Providers({ agent }: { agent: string }) {
   if (known.length === 0) return <p className="quiet">This agent lists no model providers.</p>
   return (
     <div className="providers">
-      <p className="quiet">A change holds until the server stops. <code>dragoman agents providers</code> keeps it.</p>
+      <p className="quiet">A change holds until the server stops. To keep one, use <code>dragoman agents providers</code>.</p>
       <ul aria-label="Model providers">
         {known.map((each) => <Provider key={each.providerId} agent={agent} provider={each} changed={() => void ask()} />)}
       </ul>

@@ -213,11 +213,12 @@ function AgentSelect({ value, onChange }: { value: string; onChange: (name: stri
 export function ImportSession() {
   const [agent, setAgent] = useAgent()
   const [found, setFound] = useState<AgentSessionShape[] | null>(null)
+  const [archived, setArchived] = useState(false)
   const [busy, setBusy] = useState('')
   const look = async (event: FormEvent) => {
     event.preventDefault()
     setBusy('list')
-    const told = await attemptSignedIn(agent, api.sessions(agent))
+    const told = await attemptSignedIn(agent, api.sessions(agent, archived ? 'include' : undefined))
     setBusy('')
     setFound(told?.sessions ?? null)
   }
@@ -238,6 +239,7 @@ export function ImportSession() {
     <Modal title="Import a session">
       <form className="stack" onSubmit={(event) => void look(event)}>
         <label className="field"><span className="label">Agent</span><AgentSelect value={agent} onChange={(name) => { setAgent(name); setFound(null) }} /></label>
+        <label className="check"><input type="checkbox" checked={archived} onChange={(e) => setArchived(e.target.checked)} /> Archived ones too</label>
         <div className="options"><button type="submit" className="primary" disabled={busy !== ''}>{busy === 'list' && <Spinner />} List its sessions</button></div>
       </form>
       {busy !== '' && <AgentQuestions agent={agent} />}
