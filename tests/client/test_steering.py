@@ -14,6 +14,7 @@ from support.raw_agent import RawAgent, Refusal, text_block
 from support.v2_agent import CAPABILITIES, second_agent, state
 
 from dragoman import Client, Session
+from dragoman.errors import SessionBusy
 from dragoman.session import events as e
 from dragoman.session.content import Image, Text
 from dragoman.session.state import UserEntry
@@ -77,6 +78,42 @@ async def test_an_agent_that_says_idle_gets_it_as_a_prompt_before_others(tmp_pat
             message = await agent.expect("session/prompt")
             assert message["params"]["prompt"][0]["text"] == wanted
             agent.reply(message["id"], {"stopReason": "end_turn"})
+        sent = [each.get("method") for each in agent.received]
+        second = sent.index("session/prompt", sent.index("session/prompt") + 1)
+        assert sent[:second].count("_session/steering") == 1
+
+
+async def test_an_agent_may_begin_a_turn_with_it(tmp_path: Path) -> None:
+    agent = RawAgent(welcome=STEERABLE)
+    agent.answers["_session/steering"] = {"outcome": "startedNewTurn"}
+    async with at_work(agent, tmp_path) as (_, session, prompt_id):
+        assert (await session.steer("rather blue")).outcome == "started"
+        assert ("rather blue", "started") in steered(session)
+        agent.reply(prompt_id, {"stopReason": "end_turn"})
+        await until(lambda: not session.busy)
+        assert len(agent.sent("session/prompt")) == 1
+
+
+async def test_one_that_is_not_on_record_is_not_sent(tmp_path: Path) -> None:
+    async def lost() -> None:
+        raise SessionBusy("s1")
+
+    agent = RawAgent(welcome=STEERABLE)
+    agent.answers["_session/steering"] = {"outcome": "injected"}
+    async with at_work(agent, tmp_path) as (_, session, _):
+        stored = asyncio.Event()
+        session.before_turn = stored.wait  # type: ignore[assignment]  # what it returns is ignored
+        steering = asyncio.create_task(session.steer("rather blue"))
+        await until(lambda: session.queued)
+        agent.say("at work")
+        await until(lambda: session.state.entries[-1].text == "at work")
+        assert agent.sent("_session/steering") == []
+        stored.set()
+        assert (await steering).outcome == "delivered"
+        session.before_turn = lost
+        steer = await session.steer("and small")
+        assert (steer.outcome, steer.reason) == ("refused", str(SessionBusy("s1")))
+        assert len(agent.sent("_session/steering")) == 1
 
 
 async def test_what_the_agent_refuses_is_in_the_thread_with_its_words(tmp_path: Path) -> None:
@@ -206,6 +243,30 @@ async def test_what_a_run_did_not_take_up_is_the_next_prompt(tmp_path: Path) -> 
         assert following["params"]["prompt"] == [text_block("rather blue")]
 
 
+OVER = [
+    Refusal(-32602, "Invalid params", "no active run to steer"),
+    Refusal(-32602, "Invalid params", {"actualRunId": "run-2"}),
+]
+
+
+@pytest.mark.parametrize("over", OVER)
+async def test_a_run_that_is_over_leaves_it_for_the_next_prompt(
+    tmp_path: Path, over: Refusal
+) -> None:
+    def refuse(params: Any) -> None:
+        raise over
+
+    agent = RawAgent()
+    agent.answers["_goose/unstable/session/steer"] = refuse
+    async with at_work(agent, tmp_path) as (_, session, prompt_id):
+        agent.update("session_info_update", **RUN)
+        await until(lambda: session.state.last_seq > 2)
+        assert (await session.steer("rather blue")).outcome == "queued"
+        agent.reply(prompt_id, {"stopReason": "end_turn"})
+        following = await agent.expect("session/prompt")
+        assert following["params"]["prompt"] == [text_block("rather blue")]
+
+
 # ── a prompt in flight ────────────────────────────────────────────────────────────────────────
 
 IN_FLIGHT = CAPABILITIES | {"_meta": {"claudeCode": {"promptQueueing": True}}}
@@ -285,6 +346,20 @@ async def test_what_does_not_go_on_record_in_time_stays_in_the_queue(tmp_path: P
         answer = await agent.ask(PULL, {"sessionId": "s1"}, "p")
         assert answer["result"]["items"] == []
         assert [each.steer for each in session.state.queue] == ["waiting"]
+
+
+async def test_a_turn_that_is_being_cancelled_is_given_none(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with at_work(agent, tmp_path) as (_, session, prompt_id):
+        await session.steer("rather blue")
+        cancelling = asyncio.create_task(session.cancel())
+        await agent.expect("session/cancel")
+        answer = await agent.ask(PULL, {"sessionId": "s1"}, "p")
+        assert answer["result"]["items"] == []
+        agent.reply(prompt_id, {"stopReason": "cancelled"})
+        await cancelling
+        following = await agent.expect("session/prompt")
+        assert following["params"]["prompt"] == [text_block("rather blue")]
 
 
 async def test_an_agent_takes_ten_at_a_time(tmp_path: Path) -> None:
