@@ -194,6 +194,25 @@ async def test_folders_in_folders_without_end_are_seen_and_undone(
     printed("rm", "-r", str(folder))  # the tests' own way to clean up is not for this
 
 
+async def test_empty_folders_in_ignored_ones_are_ignored(folder: Path, tmp_path: Path) -> None:
+    (folder / ".gitignore").write_text("modules/\n/hollow/\n")
+    before = contents(folder)
+    watched = Watched(folder, tmp_path / "data")
+
+    def act(_: Path) -> None:
+        for name in ("app/modules/cache", "app/modules/used", "hollow", "lib/new"):
+            (folder / name).mkdir(parents=True)
+        (folder / "app/modules/used/file").write_text("x\n")
+
+    await watched.turn("t", act)
+    found = await watched.changes()
+    assert [each.path for each in found.files] == [str(folder / "lib/new")]
+    await watched.revert()
+    kept = ("app", "app/modules", "app/modules/cache", "app/modules/used", "hollow")
+    file = {"app/modules/used/file": (b"x\n", False)}
+    assert contents(folder) == {**before, **dict.fromkeys(kept), **file}
+
+
 UNREADABLE = """
 import asyncio, sys
 from pathlib import Path

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dragoman.data_directory import make_private, private_file
-from dragoman.host.snapshots.folder_scan import FolderScan, scan_of
+from dragoman.host.snapshots.folder_scan import FolderScan, scan_of, shown
 from dragoman.host.snapshots.git_output import (
     FOLDER,
     Blob,
@@ -235,7 +235,22 @@ class Shadow:
         found.new.update(dict.fromkeys(await self._tracked_though_ignored()))
         if self._count() + len(found.new) > self.limits.files:
             raise self._too_many
-        return await asyncio.to_thread(scan_of, found, os.fsencode(self.git.work_tree), self.limits)
+        scan = await asyncio.to_thread(scan_of, found, os.fsencode(self.git.work_tree), self.limits)
+        await self._forget_ignored(scan, found)
+        return scan
+
+    async def _forget_ignored(self, scan: FolderScan, found: FolderListing) -> None:
+        """Empty folders within ignored ones: git lists the folder around both, if that has nothing
+        else in it."""
+        listed = {shown(self.path_of(each)) for each in found.folders}
+        if not (inner := [each for each in scan.empty_folders if each not in listed]):
+            return
+        names = [self.name_of(os.fsencode(each)) for each in inner]
+        ignored: set[bytes] = set()
+        with suppress(GitFailed):  # such as for a folder that has just become a link
+            ignored = await self._ignored(self.git, names)
+        gone = {each for each, name in zip(inner, names, strict=True) if name in ignored}
+        scan.empty_folders = [each for each in scan.empty_folders if each not in gone]
 
     async def _found(self) -> FolderListing:
         for _ in range(_NESTED):
@@ -357,9 +372,13 @@ class Shadow:
                 _place(os.path.join(os.fsencode(folder), name), texts.get(blob.id, b""))
             git = Git(self.git.directory, folder)
             git.settings = self.git.settings
-            words = ("check-ignore", "-z", "--stdin", "--no-index")
-            data = [b"./%b\0" % each for each in names]
-            printed = await git(*words, data=data, ends_with=(0, 1))
+            return await self._ignored(git, names)
+
+    async def _ignored(self, git: Git, names: Sequence[bytes]) -> set[bytes]:
+        """Those that the rules in the work tree of `git` leave out."""
+        data = [b"./%b\0" % each for each in names]
+        words = ("check-ignore", "-z", "--stdin", "--no-index")
+        printed = await git(*words, data=data, ends_with=(0, 1))
         return {each.removeprefix(b"./") for each in printed.split(b"\0")}
 
     async def sizes(self, ids: Sequence[str]) -> dict[str, int]:
