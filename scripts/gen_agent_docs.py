@@ -87,9 +87,9 @@ BUDGETS = """
 ## Limits of what an agent uses
 
 Which [limits](../how-to/limits.md) can stop the tested version of each agent, by what the agent was
-seen to report. Dragoman counts turns, tool calls and time itself, so limits on these work with
-every agent. A limit on what an agent does not report is refused at the start, unless it has an
-`instead` or only warns.
+seen to report, and when: all of these report at the end of a turn. Dragoman counts turns, tool
+calls and time itself, so limits on these work with every agent. A limit on what an agent does not
+report is refused at the start, unless it has an `instead` or only warns.
 
 | agent | reports | counted by Dragoman | stops within one update | stops after the turn | refused |
 |---|---|---|---|---|---|
@@ -137,14 +137,13 @@ _COUNTED = {"turn": "", "session": " of the session", "request": " of the last r
 
 
 def _budgets(agent: KnownAgent) -> str:
-    """Tokens come with the end of a turn, a cost with any update."""
+    """The trial of what agents report says that both come with the end of a turn."""
     told = agent.tells or ()
-    at_once = ["time", "tool calls", "turns", *(["cost"] if "cost" in told else [])]
     cells = (
         _reports(agent),
         "time, tool calls, turns",
-        ", ".join(at_once),
-        "tokens" if "tokens" in told else "",
+        "time, tool calls, turns",
+        ", ".join(told),
         ", ".join(sorted(agent.untold)),
     )
     return f"| {agent.title} | {' | '.join(cells)} |\n"

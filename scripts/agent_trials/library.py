@@ -44,6 +44,7 @@ Codex has its own in a namespace, which the stand-in for the model cannot name."
 _NO_SUBAGENTS = {"opencode": "it does not pass on what its subagents ask, and waits without end"}
 _KNOWN_AS = {"kimicode": "kimi"}
 """Agents that the lab calls by another name."""
+_WORK = (e.AgentMessage, e.ToolCallUpdated)
 _TOOL = {"name": "word", "description": "a word", "inputSchema": {"type": "object"}}
 _TOOL_NAMES = (
     "mcp__lexicon__word",
@@ -393,7 +394,16 @@ class LibraryFace(Face):
         return f"{turn.parked.kind}, {way} by {by}{told}"
 
     async def _used(self, prompt: str) -> TokenUsage | None:
-        return end_of(await run(self._session, prompt)).usage
+        """The table of agents says that a cost comes when all else of the turn was reported."""
+        events = await run(self._session, prompt)
+        worked = [at for at, event in enumerate(events) if isinstance(event, _WORK)]
+        costs = [
+            at
+            for at, event in enumerate(events)
+            if isinstance(event, e.UsageChanged) and event.cost is not None
+        ]
+        assert not costs or costs[0] > worked[-1], "it reports its cost while it works"
+        return end_of(events).usage
 
     async def cancel(self) -> str:
         turn = await self._begun()
