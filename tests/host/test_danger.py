@@ -179,6 +179,13 @@ def test_a_dangerous_command_has_a_reason(command: Command, reason: str) -> None
     assert reason in (danger(command) or "")
 
 
+def test_a_line_has_a_reason_for_each_dangerous_command() -> None:
+    found = danger("rm -rf build && rm -rf dist && timeout 5 git push --force origin main") or ""
+    assert found.startswith("rm deletes folders")
+    assert "; git push rewrites" in found
+    assert found.count("rm deletes") == 1
+
+
 @pytest.mark.parametrize("command", HARMLESS, ids=str)
 def test_an_ordinary_command_has_none(command: Command) -> None:
     assert danger(command) is None

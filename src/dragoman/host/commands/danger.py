@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from dragoman.host.commands.carriers import SHELLS, carried, program_name
@@ -351,7 +352,11 @@ def _in_reading(reading: Reading) -> str | None:
         _of_words(argv) or next(filter(None, map(_of_words, _carried(argv))), None)
         for argv in layers
     )
-    return next(filter(None, found), None)
+    reasons = dict.fromkeys(filter(None, found))
+    return "; ".join(islice(reasons, _MOST_REASONS)) or None
+
+
+_MOST_REASONS = 3
 
 
 def _carried(argv: Argv) -> Iterator[Argv]:
