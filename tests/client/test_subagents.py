@@ -53,6 +53,12 @@ async def answer_all(session: Session, turn: Any) -> dict[str, list[str | None]]
 # ── a whole tree ──────────────────────────────────────────────────────────────────────────────
 
 
+async def test_agents_learn_that_they_may_announce_them() -> None:
+    raw = RawAgent()
+    async with started(raw):
+        assert raw.sent("initialize")[0]["clientCapabilities"]["subagents"] == {}
+
+
 @pytest.mark.parametrize("protocol", [1, 2])
 async def test_a_tree_of_subagents_loses_nothing(tmp_path: Path, protocol: int) -> None:
     async with opened(agent(), tmp_path, questions="wait", protocol=protocol) as (_, session):
