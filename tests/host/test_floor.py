@@ -186,6 +186,16 @@ def test_a_folder_made_in_the_workspace_cannot_claim_that_another_is_its_reposit
         assert below(floor_for([str(place / "ws")]), "write", place) == ["ws"]
 
 
+def test_a_link_in_the_workspace_opens_no_folder_that_the_settings_name(place: Path) -> None:
+    """An agent may have put it there for the next one."""
+    (place / "ws/cache").symlink_to(place / "home")
+    for name in ("ws/cache", "ws/cache/."):
+        with pytest.raises(ConfigError, match="not a link in the workspace"):
+            floor_for([str(place / "ws")], write=[str(place / name)])
+    floor = floor_for([str(place / "ws")], write=[str(place / "home")])
+    assert below(floor, "write", place) == ["home", "ws"]
+
+
 def test_other_names_of_a_folder_are_found_in_the_table_of_mounts(place: Path) -> None:
     """Links stand for the mounts, which only root could make."""
     write(place / "home/.ssh/keys/id")

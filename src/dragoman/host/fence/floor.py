@@ -144,7 +144,7 @@ def floor_for(
     away what a fence is there to hold.
     """
     homes = tuple(dict.fromkeys(map(os.path.realpath, homes or (os.path.expanduser("~"),))))
-    writable = [*_workspace(roots), *_added(write), *_own(own)]
+    writable = [*_workspace(roots), *_added(write, roots), *_own(own)]
     found = [each for root in roots for each in _protected(root)]
     kept_back = filter(os.path.exists, map(_real, own.held))
     found += [ProtectedPath(path, own.reason) for path in kept_back]
@@ -181,9 +181,16 @@ def _workspace(roots: Sequence[str]) -> Iterator[FencePlace]:
             )
 
 
-def _added(paths: Sequence[str]) -> Iterator[FencePlace]:
+def _added(paths: Sequence[str], roots: Sequence[str]) -> Iterator[FencePlace]:
+    inside = tuple(map(_real, roots))
     for path in paths:
-        yield FencePlace(_checked(path, "fence.write"), "write", "the settings say so")
+        real = _checked(path, "fence.write")
+        above = map(str, Path(os.path.expanduser(path)).parents)
+        if not _is_beneath(real, inside) and any(_is_beneath(_real(p), inside) for p in above):
+            raise ConfigError(
+                "fence", "fence.write", f"{real!r} itself, not a link in the workspace: {path!r}"
+            )
+        yield FencePlace(real, "write", "the settings say so")
 
 
 def _own(own: Own) -> Iterator[FencePlace]:
