@@ -134,6 +134,7 @@ def test_every_decision_has_its_own_number() -> None:
 
 _MAP = ROOT / "ARCHITECTURE.md"
 _PATH = re.compile(r"`([\w./-]+(?:/|\.(?:py|ts|tsx|md)))`")
+_FILE = re.compile(r"`([\w./-]+\.(?:py|ts|tsx|css))`")
 _NAMES_IN = re.compile(r"`([\w./-]+\.(?:py|ts|tsx|css))` \(([^()]+)\)")
 _NAME = re.compile(r"`\.?([\w.]+)`")
 _INNER = (
@@ -163,8 +164,15 @@ def test_the_map_of_the_code_names_files_that_are_there() -> None:
 
 def _missing_from(name: str, words: str) -> list[str]:
     """Of what the map says to be in a file."""
+    return _missing(_words_of(name), words)
+
+
+def _words_of(name: str) -> set[str]:
     file = next(found for place in _PLACES if (found := place / name).is_file())
-    there = set(re.findall(r"\w+", file.read_text()))
+    return set(re.findall(r"\w+", file.read_text()))
+
+
+def _missing(there: set[str], words: str) -> list[str]:
     return [each for each in _NAME.findall(words) if not there.issuperset(each.split("."))]
 
 
@@ -173,3 +181,14 @@ def test_the_map_of_the_code_names_what_is_in_its_files() -> None:
     assert len(named) > 200
     missing = {name: _missing_from(name, words) for name, words in named}
     assert {name: each for name, each in missing.items() if each} == {}
+
+
+def test_a_row_of_the_map_names_what_is_in_one_of_its_files() -> None:
+    rows = re.findall(r"^\| .+", _text(_MAP).partition("## Where do I change")[2], re.MULTILINE)
+    assert len(rows) > 100
+    missing: list[str] = []
+    for row in rows:
+        if files := _FILE.findall(row):
+            there = set[str]().union(*map(_words_of, files))
+            missing += _missing(there, _FILE.sub("", row.partition(" | ")[2]))
+    assert missing == []

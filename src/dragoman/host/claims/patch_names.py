@@ -1,8 +1,7 @@
 """The files that a patch names, in every form but the one of agents. Pure.
 
 Finding too many only makes a decision stricter: the program that applies the patch may be less
-exact than these two. Names are as they are there, quotes and the letters of git before them
-included.
+exact than `patch` and git. Names keep their quotes, and the letters that git puts before them.
 """
 
 from __future__ import annotations

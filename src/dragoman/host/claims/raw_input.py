@@ -1,8 +1,9 @@
 """What a tool call's raw input names: commands, paths, hosts, tools, and the files of a patch.
 
-The input has no schema: it is walked to its leaves, keys compared without case or punctuation, and
-the walk is bounded because an agent chooses its size. Finding too much only makes a decision
-stricter. Knows nothing of kinds, workspaces or rules.
+The input has no schema: it is walked to its leaves. The key says what a value is, by the tables
+below, whatever the agent; keys are compared without case or punctuation. The walk is bounded
+because an agent chooses its size. Finding too much only makes a decision stricter. Knows nothing of
+kinds, workspaces or rules.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Deletes sessions that do not run: on request, and unused ones."""
+"""Deletes sessions that do not run: on request, and unused ones.
+
+With a session go its events, the snapshots of its folders and, on request, the agent's copy. Its
+uploads are deleted by the server (`web/uploads.py`).
+"""
 
 from __future__ import annotations
 
