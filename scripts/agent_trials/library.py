@@ -23,9 +23,8 @@ from agent_trials.turns import (
     said,
     texts,
 )
-from dragoman import Client, InProcessServer, Session, Timeouts, Turn
+from dragoman import Client, InProcessServer, ModelProvider, Session, Timeouts, Turn
 from dragoman.agents.known import known_as
-from dragoman.agents.settings import ModelProvider
 from dragoman.errors import DragomanError, InvalidParams
 from dragoman.session import events as e
 from dragoman.session.facts import TokenUsage
