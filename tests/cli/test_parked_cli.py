@@ -18,7 +18,10 @@ def test_a_run_that_is_to_ask_ends_with_code_6_and_what_to_do(dragoman: Dragoman
     assert "waits for you" in asked.err
     listed = dragoman("sessions", "list", "--status", "waiting", "--names")
     assert "fix" in listed.out
-    refused(dragoman("sessions", "hand-over", "fix", "demo"), "no process runs session")
+    refused(
+        dragoman("sessions", "hand-over", "fix", "demo"),
+        "only a `dragoman serve` can run the new session",
+    )
     left = dragoman("sessions", "continue", "fix")
     assert (left.code, left.err.count("`dragoman serve` sends the prompt")) == (0, 1)
     assert "fix" in dragoman("sessions", "list", "--status", "parked", "--names").out

@@ -7,8 +7,8 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,16 +16,19 @@ from support.clients import until
 from support.hubs import TestLauncher, stored
 from support.postgres import empty_database
 
+from dragoman import SpendingLimit
 from dragoman.errors import CommandRefused, RemoteError
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.host_service import Presence
 from dragoman.hub.hub import Hub
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.session import events as e
-from dragoman.session.facts import OnLimit
+from dragoman.session.facts import Offer, OnLimit, TurnTerms
+from dragoman.session.limits.spending_limits import SessionLimits
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.postgres.store import open_postgres
+from dragoman.store.records import SessionFilter
 from dragoman.testing import AgentTurn, ScriptedAgent
 
 PROGRAM = Path(__file__).parent / "programs" / "parked_host.py"
@@ -108,11 +111,19 @@ async def test_what_nobody_runs_is_dropped_without_its_agent(tmp_path: Path) -> 
         assert launcher.started == []
 
 
+@asynccontextmanager
+async def host_on(store: Store, agent: Limited, on_limit: OnLimit = "park") -> AsyncGenerator[Hub]:
+    """As `dragoman serve` is one."""
+    async with hub_of(store, agent, on_limit) as hub:
+        await hub.be_host(Presence(name="it", agents=lambda: list(agent.agents)))
+        yield hub
+
+
 async def test_another_agent_gets_it_and_both_sessions_say_so(tmp_path: Path) -> None:
     agent = Limited()
     async with stored(tmp_path) as store, hub_of(store, agent) as hub:
         live = await parked_in(hub, tmp_path)
-        new = await hub.parked.hand_over(live.id, "other")
+        new = hub.live[await hub.parked.hand_over(live.id, "other", stays=True)]
         await until(lambda: new.idle and new.state.turns)
         await new.recording.settled()
         assert agent.prompts == ["fix it", "fix it"]
@@ -120,8 +131,60 @@ async def test_another_agent_gets_it_and_both_sessions_say_so(tmp_path: Path) ->
         links = [await link_of(store, each.id) for each in (live, new)]
         assert links == [("handed_over", new.id), ("taken_over", live.id)]
         with pytest.raises(CommandRefused):
-            await hub.parked.hand_over(live.id, "other")
+            await hub.parked.hand_over(live.id, "other", stays=True)
         assert len(hub.live) == 2
+
+
+async def test_a_run_has_it_handed_over_by_a_host(tmp_path: Path) -> None:
+    """The process that runs the session may end at once, and so may the one that asks."""
+    mine, theirs = Limited(), Limited()
+    theirs.prompts.append("something")
+    async with stored(tmp_path) as store, host_on(store, theirs) as host:
+        async with hub_of(store, mine) as run:
+            live = await parked_in(run, tmp_path)
+            async with hub_of(store, Limited()) as asking:
+                new_id = await asking.parked.hand_over(live.id, "other")
+                assert asking.live == {}
+            assert list(run.live) == [live.id]
+            assert live.state.parked is None
+        await until(lambda: host.live[new_id].idle and host.live[new_id].state.turns)
+        await host.live[new_id].recording.settled()
+        assert (mine.prompts, theirs.prompts[1:]) == (["fix it"], ["fix it"])
+        assert await link_of(store, new_id) == ("taken_over", live.id)
+
+
+async def test_without_a_host_it_stays_parked(tmp_path: Path) -> None:
+    agent = Limited()
+    async with stored(tmp_path) as store, hub_of(store, agent) as hub:
+        live = await parked_in(hub, tmp_path)
+        with pytest.raises(CommandRefused, match="only a `dragoman serve` can run the new session"):
+            await hub.parked.hand_over(live.id, "other")
+        assert live.state.parked is not None
+        assert len(await store.sessions(SessionFilter())) == 1
+
+
+async def test_who_gets_it_may_do_no_more(tmp_path: Path) -> None:
+    """It has the limits and the offer of the session; its prompt has the rules it came with."""
+    own = SessionLimits(limits=(SpendingLimit(measure="turns", most=1),), on_limit="ask")
+    offer, folder = Offer(terminals=False), tmp_path / "more"
+    folder.mkdir()
+    denied = {"effect": "deny", "operation": "write"}
+    terms = TurnTerms(by="me", rules=[denied], on_ask="reject")
+    agent = Limited()
+    async with stored(tmp_path) as store, hub_of(store, agent) as hub:
+        live = await hub.create(
+            "it", str(tmp_path), limits=own, offer=offer, additional_directories=[str(folder)]
+        )
+        await hub.send(live.id, c.RuledPrompt("fix it", terms))
+        await until(lambda: live.state.parked is not None and live.state.turn is None)
+        new = hub.live[await hub.parked.hand_over(live.id, "other", stays=True)]
+        await until(lambda: new.idle and new.state.turns)
+        record = new.record
+        assert (record.limits, record.offer) == (own, offer)
+        assert record.additional_directories == [str(folder)]
+        await new.recording.settled()
+        (begun,) = [x for x in await events_of(store, new.id) if isinstance(x, e.TurnStarted)]
+        assert begun.terms == terms
 
 
 async def link_of(store: Store, session_id: str) -> tuple[str, str | None]:

@@ -366,8 +366,6 @@ class Hub:
                 return await self._kill(live, force=force)
             case c.AskKey():
                 return {"key": self._key.public}
-            case c.HandOver(agent):
-                return {"session": (await self.parked.hand_over(live.id, agent)).id}
             case c.Sealed():
                 return await self._do(live, self._opened(live, command), patiently=patiently)
             case c.Leave():

@@ -11,7 +11,7 @@ from dragoman.client.sessions.parking import dropped_parking, scheduled_parking
 from dragoman.errors import CommandRefused, DragomanError, SessionOwned
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.opener import Opener
-from dragoman.hub.running.running_session import RunningSession
+from dragoman.hub.session_records import RecordReach
 from dragoman.session import events as e
 from dragoman.session.facts import Parking
 from dragoman.store.records import SessionFilter, SessionRecord
@@ -79,31 +79,45 @@ class ParkedSessions:
         except KeyError:
             raise _not_parked(session_id) from None
 
-    async def hand_over(self, session_id: str, agent: str) -> RunningSession:
-        """A new session of another agent, in the same folders, that gets the prompt which is parked
-        in this one. Raises UnknownSession, CommandRefused if nothing is parked, and what starting
-        the agent raises: then it stays parked."""
+    async def hand_over(self, session_id: str, agent: str, *, stays: bool = False) -> str:
+        """A new session of another agent, which gets the prompt that is parked in this one; its id.
+        It works in the same folders and may do no more. It runs in this process if that `stays`,
+        else on a host.
+
+        Raises UnknownSession, CommandRefused if nothing is parked or no host is there, and what
+        starting the agent raises: then it stays parked.
+        """
         hub = self._hub
         record, parked = await hub.record(session_id), (await hub.state(session_id)).parked
         if parked is None:
             raise _not_parked(session_id)
-        folders = record.additional_directories
-        new = await hub.create(agent, record.cwd, additional_directories=folders)
+        new_id = await self._begin(record, agent, stays=stays)
         try:
-            await hub.send(session_id, c.DropParked(new.id))
+            await hub.send(session_id, c.DropParked(new_id), opens=False)
         except BaseException:
-            await hub.delete(new.id)
+            await hub.send(new_id, c.Close())
+            await hub.delete(new_id)
             raise
-        link = e.ParkingChanged(
-            f"the prompt was handed over from session {session_id}",
-            source="client",
-            parking_id=parked.id,
-            outcome="taken_over",
-            session_id=session_id,
+        await hub.send(new_id, c.TakeOver(session_id, parked))
+        return new_id
+
+    async def _begin(self, record: SessionRecord, agent: str, *, stays: bool) -> str:
+        hub = self._hub
+        given: RecordReach = {
+            "additional_directories": record.additional_directories,
+            "offer": record.offer,
+            "limits": record.limits,
+        }
+        if stays and hub.hosts.has(record):
+            return (await hub.create(agent, record.cwd, **given)).id
+        for host in await hub.hosts.all():
+            if host.alive and host.home == record.home:
+                return await hub.create_on(host, agent, record.cwd, **given)
+        raise CommandRefused(
+            record.id,
+            "host_gone",
+            "only a `dragoman serve` can run the new session, and there is none where this one is",
         )
-        new.session.log.record(link)
-        await new.execute(c.Prompt(parked.content))
-        return new
 
 
 def _not_parked(session_id: str) -> CommandRefused:

@@ -257,6 +257,18 @@ def dropped_parking(parking_id: str, handed_to: str | None = None) -> e.ParkingC
     )
 
 
+def taken_over(session_id: str, parking_id: str) -> e.ParkingChanged:
+    """That the prompt which comes next was parked in that session."""
+    title = f"the prompt was handed over from session {session_id}"
+    return e.ParkingChanged(
+        title,
+        source="client",
+        parking_id=parking_id,
+        outcome="taken_over",
+        session_id=session_id,
+    )
+
+
 def scheduled_parking(parked: Parking, *, now: bool) -> e.ParkingChanged:
     """That it is sent by itself: at once, or when the limit is said to end."""
     at = time.time() if now else _time_to_resume(parked.kind, parked.ends_at, parked.attempt)

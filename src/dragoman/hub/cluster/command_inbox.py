@@ -122,7 +122,9 @@ class Inbox:
         result: c.Reply | c.Refusal
         try:
             asked = c.decode_command(command.body)
-            if self._refusing and isinstance(asked, c.Prompt | c.RuledPrompt | c.SteerTurn):
+            if self._refusing and isinstance(
+                asked, c.Prompt | c.RuledPrompt | c.SteerTurn | c.TakeOver
+            ):
                 result = c.Refusal("owner_gone", JUST_ENDED)
             else:
                 result = await self._serve(command.session_id, asked)

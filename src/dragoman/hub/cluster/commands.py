@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman.errors import CommandRefused
 from dragoman.session.content import Content
-from dragoman.session.facts import TurnTerms
+from dragoman.session.facts import Parking, TurnTerms
 
 if TYPE_CHECKING:
     from dragoman.hub.cluster.sealed_box import Key
@@ -129,10 +129,12 @@ class DropParked(_Command, frozen=True, tag="drop_parked"):
     handed_to: str | None = None
 
 
-class HandOver(_Command, frozen=True, tag="hand_over"):
-    """Give the parked prompt to another agent. The reply has the new `session`."""
+class TakeOver(_Command, frozen=True, tag="take_over"):
+    """Send the prompt that was parked in another session, with the rules of its turn. A session
+    says where its prompt comes from."""
 
-    agent: str
+    session: str
+    parked: Parking
 
 
 class Revert(_Command, frozen=True, tag="revert"):
@@ -210,7 +212,7 @@ Command: TypeAlias = (
     | DropQueued
     | ContinueParked
     | DropParked
-    | HandOver
+    | TakeOver
     | Revert
     | Restore
     | Rename

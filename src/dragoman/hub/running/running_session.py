@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.client.client_options import tracing
 from dragoman.client.dialects.dialect import Dialect
+from dragoman.client.sessions.parking import taken_over
 from dragoman.client.sessions.prompts import PromptInput
 from dragoman.client.sessions.session import Session
 from dragoman.client.sessions.session_controls import stop_by_closing
@@ -47,7 +48,7 @@ from dragoman.hub.stored.stored_sessions import (
     written_snapshot,
 )
 from dragoman.session import events as e
-from dragoman.session.facts import TurnTerms
+from dragoman.session.facts import Parking, TurnTerms
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
 from dragoman.store.records import SessionChange
@@ -236,6 +237,8 @@ class RunningSession:
                 return await self._revert(command)
             case c.ContinueParked(now):
                 return await self._continue_parked(now)
+            case c.TakeOver(session_id, parked):
+                return await self._take_over(session_id, parked)
             case c.Rename(title):
                 await self._rename(title)
             case c.SetMode() | c.SetConfig() | c.SetModel():
@@ -243,6 +246,15 @@ class RunningSession:
             case _:
                 await self._settle(command)
         return {}
+
+    async def _take_over(self, session_id: str, parked: Parking) -> c.Reply:
+        self.session.log.record(taken_over(session_id, parked.id))
+        terms, lost = parked.terms, list[str]()
+        if terms is not None:
+            terms, lost = kept_terms(terms, self.home)
+        for sentence in lost:
+            self.session.log.record(e.Notice(sentence, "warning", source="client"))
+        return {"turn": (await self.prompt(parked.content, terms)).id}
 
     async def _continue_parked(self, now: bool) -> c.Reply:
         if now:

@@ -144,8 +144,8 @@ async def settle_parked(server: Server, session_id: str, body: ParkedBody) -> Pa
     if (body.agent is not None) != (body.action == "hand_over"):
         raise RequestFailed(400, "invalid", "expected an agent with hand_over, and only there")
     if body.agent is not None:
-        new = await server.hub.parked.hand_over(session_id, body.agent)
-        return ParkedAnswer(session=new.id)
+        new_id = await server.hub.parked.hand_over(session_id, body.agent, stays=True)
+        return ParkedAnswer(session=new_id)
     command = c.DropParked() if body.action == "drop" else c.ContinueParked(body.action != "wait")
     reply = await server.hub.send(session_id, command)
     return ParkedAnswer(turn=reply.get("turn"), delayed=reply.get("delayed"))

@@ -27,8 +27,7 @@ async def _act(options: argparse.Namespace) -> None:
             case "continue":
                 await _continue(hub, record.id, now=not options.wait)
             case _:
-                reply = await _ask_owner(hub, record.id, c.HandOver(options.to))
-                print(reply["session"])
+                await _hand_over(hub, record.id, options.to)
 
 
 async def _continue(hub: Hub, session_id: str, *, now: bool) -> None:
@@ -43,14 +42,12 @@ async def _continue(hub: Hub, session_id: str, *, now: bool) -> None:
         )
 
 
-async def _ask_owner(hub: Hub, session_id: str, command: c.Command) -> c.Reply:
-    """Have the process do it that runs the session: this one ends at once. Raises UsageError."""
+async def _hand_over(hub: Hub, session_id: str, agent: str) -> None:
     try:
-        return await hub.send(session_id, command, opens=False)
+        print(await hub.parked.hand_over(session_id, agent))
     except CommandRefused as error:
-        if error.code != "owner_gone":
+        if error.code != "host_gone":
             raise
         raise UsageError(
-            f"no process runs session {session_id}: use `dragoman chat --session {session_id}`, or "
-            "its page of `dragoman serve`"
+            f"{error}: start one, or drop the prompt and give it to {agent}"
         ) from error
