@@ -65,10 +65,39 @@ async def parked_in(hub: Hub, cwd: Path) -> RunningSession:
 
 
 async def test_a_parked_session_says_so_and_keeps_its_agent(tmp_path: Path) -> None:
+    """In a run or a chat: nobody else would send the prompt."""
     async with stored(tmp_path) as store, hub_of(store, Limited()) as hub:
         live = await parked_in(hub, tmp_path)
         assert (await hub.record(live.id)).status == "parked"
-        assert not live.idle
+        await hub.maintenance.detach_idle(after=0.0)
+        assert hub.live == {live.id: live}
+
+
+@pytest.mark.parametrize("on_limit", ["park", "ask"])
+async def test_a_host_keeps_no_agent_for_what_waits_long(tmp_path: Path, on_limit: OnLimit) -> None:
+    agent = Limited()
+    async with stored(tmp_path) as store, host_on(store, agent, on_limit) as hub:
+        live = await parked_in(hub, tmp_path)
+        await hub.maintenance.detach_idle(after=0.0)
+        await hub.running.until_free(live.id)
+        await hub.maintenance.detach_idle(after=0.0)
+        assert (hub.live, hub.clients(None)) == ({}, [])
+        assert (await hub.record(live.id)).status == ("parked" if on_limit == "park" else "waiting")
+        await hub.send(live.id, c.ContinueParked())
+        await until(lambda: hub.live[live.id].idle)
+        assert agent.prompts == ["fix it", "fix it"]
+
+
+async def test_a_host_keeps_the_agent_of_what_is_due_soon_or_has_prompts_behind_it(
+    tmp_path: Path,
+) -> None:
+    async with stored(tmp_path) as store, host_on(store, Limited()) as hub:
+        live = await parked_in(hub, tmp_path)
+        assert live.is_parked_for(4 * 3600)
+        assert not live.is_parked_for(6 * 3600)
+        await hub.send(live.id, c.Prompt("and this"))
+        await hub.maintenance.detach_idle(after=0.0)
+        assert hub.live == {live.id: live}
 
 
 async def test_one_that_waits_for_a_person_is_waiting(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ class Maintenance:
         """Detach sessions that nobody has used for so many seconds, if they can be continued."""
         now = time.monotonic()
         for live in list(self._hub.live.values()):
-            if not live.idle:
+            if not (live.idle or (self._hub.parked.are_taken_up and live.is_parked_for(after))):
                 continue
             agent, unused = live.agent.client.capabilities, now - live.used_at
             if unused >= after and (agent.load or agent.resume):

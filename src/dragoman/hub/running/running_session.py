@@ -125,6 +125,13 @@ class RunningSession:
     def idle(self) -> bool:
         return not (self.session.busy or self.session.queued or self.state.parked)
 
+    def is_parked_for(self, seconds: float) -> bool:
+        """Whether all it does is wait for a person, or for a limit that ends no sooner."""
+        parked = self.state.parked
+        if parked is None or self.session.busy or self.session.queued:
+            return False
+        return parked.resumes_at is None or parked.resumes_at - time.time() > seconds
+
     # ── what is stored ────────────────────────────────────────────────────────────────────────
 
     def describe(self) -> SessionChange:
