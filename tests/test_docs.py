@@ -137,6 +137,8 @@ _PATH = re.compile(r"`([\w./-]+(?:/|\.(?:py|ts|tsx|md)))`")
 _FILE = re.compile(r"`([\w./-]+\.(?:py|ts|tsx|css))`")
 _NAMES_IN = re.compile(r"`([\w./-]+\.(?:py|ts|tsx|css))` \(([^()]+)\)")
 _NAME = re.compile(r"`\.?([\w.]+)`")
+_HEAD_OF_ROWS = "| … | start here | and |"
+_START = re.compile(r"`[\w./-]+`(?: \([^()]+\))?")
 _INNER = (
     "host",
     "agents",
@@ -183,11 +185,23 @@ def test_the_map_of_the_code_names_what_is_in_its_files() -> None:
     assert {name: each for name, each in missing.items() if each} == {}
 
 
-def test_a_row_of_the_map_names_what_is_in_one_of_its_files() -> None:
-    rows = re.findall(r"^\| .+", _text(_MAP).partition("## Where do I change")[2], re.MULTILINE)
+def _rows_of_the_map() -> list[str]:
+    places = _text(_MAP).partition("## Where do I change")[2].partition("## Glossary")[0]
+    rows = [row for row in re.findall(r"^\| .+", places, re.MULTILINE) if row != _HEAD_OF_ROWS]
     assert len(rows) > 100
+    return rows
+
+
+def test_a_row_of_the_map_names_one_place_to_start() -> None:
+    rows = _rows_of_the_map()
+    assert [row for row in rows if not _START.fullmatch(row.split(" | ")[1])] == []
+    questions = [row.split(" | ")[0] for row in rows]
+    assert len(set(questions)) == len(questions)
+
+
+def test_a_row_of_the_map_names_what_is_in_one_of_its_files() -> None:
     missing: list[str] = []
-    for row in rows:
+    for row in _rows_of_the_map():
         if files := _FILE.findall(row):
             there = set[str]().union(*map(_words_of, files))
             missing += _missing(there, _FILE.sub("", row.partition(" | ")[2]))
