@@ -18,7 +18,7 @@ from dragoman.cli.ask.session_questions import QuestionsElsewhere, SessionQuesti
 from dragoman.cli.ask.sign_in_prompt import sign_in_needed
 from dragoman.cli.exit_codes import Exit, UsageError, ended_with, exit_code, sentence
 from dragoman.cli.render.console import WAITING, Console
-from dragoman.cli.render.event_text import Tally
+from dragoman.cli.render.event_text import ALL_REFUSED, Tally
 from dragoman.cli.render.terminal_view import TerminalView
 from dragoman.cli.run.agent_lists import Lists
 from dragoman.cli.run.agent_setup import client_for, configure
@@ -474,7 +474,7 @@ class Run:
         if error is not None:
             self._console.tell(str(error))
         hint = _hint(self._job.options, tally) if self._asker is None else ""
-        self._console.tell(f"every permission request was refused{hint}")
+        self._console.tell(f"{ALL_REFUSED}{hint}")
         return Exit.REFUSED
 
 

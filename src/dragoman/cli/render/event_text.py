@@ -339,6 +339,9 @@ def _what(
     return f"to {OPERATIONS.get(operation, operation)} {subject or 'it'}"
 
 
+ALL_REFUSED = "every permission request was refused"
+
+
 class Tally:
     """Counts decisions; an answer to a question other than a permission does not count."""
 

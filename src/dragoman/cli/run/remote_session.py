@@ -15,7 +15,7 @@ from dragoman.cli.ask.session_questions import QuestionsElsewhere, SessionQuesti
 from dragoman.cli.exit_codes import Exit, UsageError, ended_with, tell
 from dragoman.cli.options import typed
 from dragoman.cli.render.console import Console
-from dragoman.cli.render.event_text import called
+from dragoman.cli.render.event_text import ALL_REFUSED, called
 from dragoman.cli.render.printed_json import json_line
 from dragoman.cli.run.agent_setup import given_rules, typed_rules
 from dragoman.cli.run.follower import Follower, OwnTurn
@@ -203,7 +203,7 @@ class TurnElsewhere:
         if ended.error is not None:
             raise DragomanError(ended.error)
         if self._turn.tally.all_refused:
-            self._console.tell("every permission request was refused")
+            self._console.tell(ALL_REFUSED)
             return Exit.REFUSED
         return ended_with(ended.stop_reason)
 
