@@ -7,8 +7,8 @@ from typing import TextIO, TypeAlias
 
 Codes: TypeAlias = tuple[str, ...]
 
-BOLD, DIM, ITALIC, UNDERLINE = "1", "2", "3", "4"
-RED, GREEN, YELLOW, BLUE, CYAN = "31", "32", "33", "34", "36"
+BOLD, DIM, ITALIC, UNDERLINE, STRUCK = "1", "2", "3", "4", "9"
+RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN = "31", "32", "33", "34", "35", "36"
 RESET = "\x1b[0m"
 
 

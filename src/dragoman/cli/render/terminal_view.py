@@ -22,7 +22,7 @@ from dragoman.cli.render.event_text import (
     tool_output,
     usage_words,
 )
-from dragoman.cli.render.markdown import MarkdownStream
+from dragoman.cli.render.markdown.markdown_stream import MarkdownStream
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BLUE, BOLD, CYAN, DIM, GREEN, ITALIC, RED, YELLOW, Style
 from dragoman.cli.render.view import SubagentLines

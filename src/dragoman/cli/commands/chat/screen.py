@@ -14,7 +14,7 @@ from collections.abc import Callable
 from prompt_toolkit.application import get_app_or_none
 from prompt_toolkit.application.run_in_terminal import run_in_terminal
 
-from dragoman.cli.render.markdown import MarkdownStream
+from dragoman.cli.render.markdown.markdown_stream import MarkdownStream
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import DIM, RESET, Style
 from dragoman.cli.render.wrap import folded

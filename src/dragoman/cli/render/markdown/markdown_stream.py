@@ -1,9 +1,9 @@
 """Markdown rendered as it streams: printed text is never redrawn.
 
 Held back is only what may still become something else: the first marks of a line, a word that is
-not over, a span whose end has not come (for `_SPAN` characters at most), a line of code or of a
-table. The same text gives the same bytes however it was cut. Pure: text in, text for a terminal
-out; without colour the marks stay as they are.
+not over, a span whose end has not come (for `_SPAN` characters at most), a line of code, and a
+table until it is over. The same text gives the same bytes however it was cut. Pure: text in, text
+for a terminal out; without colour the marks stay as they are.
 """
 
 from __future__ import annotations
@@ -11,24 +11,47 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from dragoman.cli.render.style import BOLD, CYAN, DIM, ITALIC, UNDERLINE, Codes, Style
+from dragoman.cli.render.markdown.code_colours import CodeColours
+from dragoman.cli.render.markdown.table_layout import TableLines
+from dragoman.cli.render.style import BOLD, CYAN, DIM, ITALIC, STRUCK, UNDERLINE, Codes, Style
 from dragoman.cli.render.wrap import Wrap
 
 _SPAN = 300
 _LINE = 4000
 
 # The beginning of a line that more characters could turn into another kind of line.
-_UNDECIDED = re.compile(r"[ \t]*(?:`{1,2}|~{1,2}|#{1,6}|>|[-*_+][-*_ ]*|\d{1,9}[.)]?)?\Z")
+_UNDECIDED = re.compile(
+    r"[ \t]*(?:`{1,2}|~{1,2}|#{1,6}|>|[-*_+][-*_ ]*(?:(?<= )\[(?:[ xX]\]?)?)?|\d{1,9}[.)]?)?\Z"
+)
 _FENCE = re.compile(r"[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*")
 _TABLE = re.compile(r"[ \t]*\|")
 _RULE = re.compile(r"[ \t]*(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})(?=\n|\Z)")
 _HEADING = re.compile(r" {0,3}(?P<level>#{1,6})[ \t]")
 _QUOTE = re.compile(r" {0,3}>[ \t]?")
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+]|\d{1,9}[.)])[ \t]")
+_TASK = re.compile(r"\[(?P<done>[ xX])\][ \t]")
 _INDENT = re.compile(r"[ \t]*")
 
-_SPECIAL = re.compile(r"[*_`\[\\\n]")
-_MARKS = re.compile(r"\*+|_+|`+")
+_SPECIAL = re.compile(r"[*_`~&\[\\\n]")
+_MARKS = re.compile(r"\*+|_+|`+|~+")
+_ENTITY = re.compile(r"&(?P<name>#?\w{1,8});")
+_MAYBE_ENTITY = re.compile(r"&#?\w{0,8}\Z")
+_ENTITIES = {
+    "amp": "&",
+    "lt": "<",
+    "gt": ">",
+    "quot": '"',
+    "apos": "'",
+    "#39": "'",
+    "nbsp": "\u00a0",
+    "hellip": "…",
+    "mdash": "—",
+    "ndash": "–",
+    "larr": "←",
+    "rarr": "→",
+    "times": "×",
+}
+"""Those that models write; any other stays as it is."""
 _LINK = re.compile(r"\[(?P<text>[^\[\]\n]+)\]\((?P<url>[^()\s]+)\)")
 _PUNCTUATION = frozenset("\\`*_{}[]()#+-.!|<>~")
 
@@ -46,6 +69,8 @@ class MarkdownStream:
         self._final = False
         self._fence = ""
         self._verbatim: Codes | None = None
+        self._colours: CodeColours | None = None
+        self._table = TableLines(style, width, base, self._cell)
         self._line_start = True
         self._codes = base
         self._before = " "
@@ -61,11 +86,11 @@ class MarkdownStream:
     def flush(self) -> str:
         """The end of the text; the stream is then as new, but does not end the line."""
         self._final = True
-        out = self.feed("") + self._wrap.rest()
+        out = self.feed("") + self._table.close() + self._wrap.rest()
         self._wrap = Wrap(self._style, self._width)
         self._text, self._at = "", 0
         self._final = False
-        self._fence, self._verbatim = "", None
+        self._fence, self._verbatim, self._colours = "", None, None
         self._line_start, self._codes, self._before = True, self._base, " "
         return out
 
@@ -94,6 +119,8 @@ class MarkdownStream:
         text, at = self._text, self._at
         if not self._final and len(text) - at < _SPAN and _UNDECIDED.match(text, at):
             return None
+        if self._style.colour and (self._table.is_open or _TABLE.match(text, at)):
+            return self._table_line()
         fence = _FENCE.match(text, at, at + _SPAN)
         if fence is not None and self._end_of_line() is None:
             return None
@@ -111,6 +138,24 @@ class MarkdownStream:
             return self._style("─" * min(self._width() - 1, 60), DIM)
         return self._painted_block()
 
+    def _table_line(self) -> str | None:
+        """A line that begins like a row of a table, or the one after the last."""
+        if not _TABLE.match(self._text, self._at):
+            return self._table.close()
+        end = self._end_of_line()
+        if end is None:
+            return None
+        is_ended = self._text.startswith("\n", end)
+        if not (is_ended or self._final):  # too long to be one
+            self._line_start, self._verbatim = False, self._base
+            return self._table.close()
+        line = self._text[self._at : end]
+        self._at = end + is_ended
+        return self._table.add(line, is_ended=is_ended)
+
+    def _cell(self, text: str, codes: Codes, width: int) -> str:
+        return MarkdownStream(self._style, lambda: width + 1, codes).sentence(text, 0)
+
     def _painted_block(self) -> str:
         text, at = self._text, self._at
         if heading := _HEADING.match(text, at):
@@ -126,6 +171,9 @@ class MarkdownStream:
             indent = item["indent"].replace("\t", "    ")
             mark = "•" if item["mark"] in "-*+" else item["mark"]
             self._at = item.end()
+            if mark == "•" and (task := _TASK.match(text, self._at)):
+                mark = "☐" if task["done"] == " " else "☑"
+                self._at = task.end()
             return self._indented(f"{indent}{mark} ")
         return self._hanging(_INDENT.match(text, at))
 
@@ -147,7 +195,7 @@ class MarkdownStream:
             return None
         line = self._text[self._at : end].strip()
         if line.startswith(self._fence) and not line.strip(self._fence[0]):
-            self._fence = ""
+            self._fence, self._colours = "", None
             return self._fence_line(end)
         self._line_start = False
         self._verbatim = (*self._base, CYAN)
@@ -158,6 +206,8 @@ class MarkdownStream:
         is shown, and no line where nothing does."""
         if self._style.colour:
             self._at = marks_end
+            if self._fence:
+                self._colours = CodeColours.of(self._text[marks_end : self._end_of_line()])
             if self._text.startswith("\n", marks_end):
                 self._at += 1
                 return ""
@@ -172,10 +222,19 @@ class MarkdownStream:
             return None
         line = self._text[self._at : end]
         self._at = end
-        out = self._style(line, *(self._verbatim or ()))
+        out = self._coloured(line)
         if end < len(self._text) and self._text[end] == "\n":
             return out + self._new_line()
         return out
+
+    def _coloured(self, line: str) -> str:
+        codes = self._verbatim or ()
+        if self._colours is None or not codes or codes[-1] != CYAN:
+            return self._style(line, *codes)
+        return "".join(
+            self._style(text, *((*self._base, *its) if its else codes))
+            for text, its in self._colours.line(line)
+        )
 
     def _end_of_line(self) -> int | None:
         """Where the line ends, or is long enough to be printed; None when it continues."""
@@ -210,6 +269,8 @@ class MarkdownStream:
                 return self._escaped()
             case "[":
                 return self._link()
+            case "&":
+                return self._entity()
             case _:
                 return self._span()
 
@@ -227,6 +288,18 @@ class MarkdownStream:
             return self._words(at)
         self._at = at
         return self._words(at + 1)
+
+    def _entity(self) -> str | None:
+        entity = _ENTITY.match(self._text, self._at)
+        if entity is None:
+            may_come = _MAYBE_ENTITY.match(self._text, self._at) and not self._final
+            return None if may_come else self._words(self._at + 1)
+        meant = _ENTITIES.get(entity["name"])
+        if meant is None:
+            return self._words(entity.end())
+        self._at = entity.end()
+        self._before = meant
+        return self._wrap.put(meant, self._codes)
 
     def _link(self) -> str | None:
         window = self._window()
@@ -266,7 +339,10 @@ class MarkdownStream:
     def _spanned(self, inner: str, opener: str) -> str:
         if opener[0] == "`":
             return self._wrap.put(inner, (*self._codes, CYAN))
-        codes = {1: (ITALIC,), 2: (BOLD,)}.get(len(opener), (BOLD, ITALIC))
+        if opener[0] == "~":
+            codes: Codes = (STRUCK,)
+        else:
+            codes = {1: (ITALIC,), 2: (BOLD,)}.get(len(opener), (BOLD, ITALIC))
         nested = MarkdownStream(self._style, self._width, (*self._codes, *codes))
         nested._wrap, nested._line_start, nested._final = self._wrap, False, True
         return nested.feed(inner)
@@ -276,6 +352,8 @@ class MarkdownStream:
             return True
         if len(opener) > 3 or not after or after.isspace():
             return False
+        if opener[0] == "~":
+            return len(opener) == 2
         return not self._before.isalnum() or (opener[0] == "*" and not after.isalnum())
 
     def _window(self) -> str:

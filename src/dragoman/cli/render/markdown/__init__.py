@@ -1,0 +1,1 @@
+"""Markdown on a terminal: the stream, tables, and the colours of code."""
