@@ -554,3 +554,28 @@ def test_of_an_endless_input_a_question_shows_some_and_says_so() -> None:
         [item] = other_fields([raw], claim("other", raw), [], ())
         assert len(item_text(item)) < 70_000
         assert item_text(item).endswith("too much to be shown")
+
+
+# ── what says no more than it does ────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw"),
+    [
+        ("execute", {"command": "ls", "description": "List the files", "is_background": True}),
+        ("execute", {"command": "ls", "login": True, "tty": False, "yield_time_ms": 1000}),
+        ("execute", {"command": "ls", "requires_approval": False, "mode": "sync"}),
+        ("execute", {"command": "ls", "path": "src", "source": "agent"}),
+        ("edit", {"target_file": "a", "instructions": "Add a line.", "code_edit": "one line"}),
+        ("edit", {"path": "a", "old_str_1": "a b", "new_str_1": "c d", "mode": "replace"}),
+        ("edit", {"path": "a", "instruction_reminder": "Break edits down", "str_1": "a b"}),
+        ("edit", {"notebook_path": "a", "new_source": "import os", "edit_mode": "insert"}),
+        ("edit", {"path": "a", "content": "x", "cwd": "/ws"}),
+        ("read", {"path": "a", "offset": 3, "limit": 9, "encoding": "utf-8", "mode": "lines"}),
+        ("search", {"path": "src", "pattern": "a b", "include": "*.py", "sort": "name"}),
+        ("search", {"path": "src", "query": "where is it", "output_mode": "content"}),
+        ("fetch", {"url": "https://a.org/x", "prompt": "What is there?", "format": "text/html"}),
+    ],
+)
+def test_what_agents_say_of_their_calls_leaves_no_doubt(kind: str, raw: Any) -> None:
+    assert claim(kind, raw).complete

@@ -7,114 +7,42 @@ judged as it comes, and beside it the truth, as if we were asked to do it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
 
-import msgspec
 import pytest
-from support.permission_requests import RECORDED_IN, RecordedRequest, recorded_claim
-
-from dragoman.host.rules.access import Access, file_access, terminal_access
-from dragoman.host.rules.policy import Policy
-from dragoman.host.rules.rule import Effect, Rule
-from dragoman.host.workspace.reach import Reach
-from dragoman.host.workspace.roots import Workspace
-
-Json: TypeAlias = dict[str, Any]
-Truth: TypeAlias = Callable[[Path], Access]
-WS = RECORDED_IN
-STRICTEST: list[Effect] = ["deny", "ask", "allow"]
-
-
-# ── the truth ─────────────────────────────────────────────────────────────────────────────────
-
-
-def writes(path: str) -> Truth:
-    def access(ws: Path) -> Access:
-        seen = Reach((str(ws),)).look(str(ws / path))
-        assert seen is not None
-        return file_access("write", seen, agent="liar", roots=[str(ws)])
-
-    return access
-
-
-def runs(command: str, *args: str, cwd: str = ".", **more: Any) -> Truth:
-    def access(ws: Path) -> Access:
-        where = str((ws / cwd).resolve())
-        return terminal_access(command, args, agent="liar", cwd=where, roots=[str(ws)], **more)
-
-    return access
-
-
-def fetches(host: str) -> Truth:
-    return lambda ws: Access(operation="fetch", agent="liar", hosts=(host,), roots=(str(ws),))
-
-
-def calls(tool: str) -> Truth:
-    return lambda ws: Access(operation="mcp", agent="liar", tool=tool, roots=(str(ws),))
-
-
-# ── the lies ──────────────────────────────────────────────────────────────────────────────────
-
-
-class Lie(msgspec.Struct, frozen=True):
-    """`dark` if nothing in it names the truth: then a person may be asked where it is denied, and
-    --yolo covers it, as it does all that nobody can read."""
-
-    call: Json
-    truth: Truth
-    agent: str = "liar"
-    earlier: tuple[Json, ...] = ()
-    dark: bool = False
-
-
-def diff(path: str, text: str = "x\n") -> Json:
-    return {"type": "diff", "path": f"{WS}/{path}", "oldText": None, "newText": text}
-
-
-def text(words: str) -> Json:
-    return {"type": "content", "content": {"type": "text", "text": words}}
-
-
-def call(kind: str | None, raw: Any = None, **fields: Any) -> Json:
-    told = {"title": "Something harmless", "kind": kind, "rawInput": raw, **fields}
-    return {key: value for key, value in told.items() if value is not None}
-
-
-def at(*paths: str) -> list[Json]:
-    return [{"path": path if path.startswith("/") else f"{WS}/{path}"} for path in paths]
-
-
-def goose(tool: str, raw: Json, **fields: Any) -> tuple[Json, tuple[Json, ...]]:
-    """A call of one of its tools; only the announcement has the name."""
-    meta = {"goose": {"toolCall": {"toolName": tool}}}
-    return call("other", raw, **fields), (call(None, raw, _meta=meta),)
-
-
-def gemini(command: str, where: str, **fields: Any) -> Json:
-    return call("execute", title=command, content=[text(where)], **fields)
-
-
-def typed(raw: Any) -> tuple[Json, ...]:
-    """What Kimi Code shows while the model writes the input."""
-    return (call("execute", content=[text(raw if isinstance(raw, str) else json.dumps(raw))]),)
-
-
-def running(words: str) -> Json:
-    return call(None, title="Bash", content=[text(f"Requesting approval to Running: {words}")])
-
-
-PATCH = "*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch"
-UNIFIED = "--- {0}\n+++ {0}\n@@ -0,0 +1 @@\n+x\n"
-OUT = "/outside/x"
-CLAUDE, QWEN = "@agentclientprotocol/claude-agent-acp", "qwen-code"
-GEMINI, KIMI = "gemini-cli", "Kimi Code CLI"
-HERMES, HANDS = "hermes-agent", "OpenHands CLI ACP Agent"
-GOOD, EVIL = "https://good.example/page", "https://evil.example/page"
-HERE = f"[current working directory {WS}] (look)"
-WROTE_A, WROTE_OUT = writes("a.txt"), writes(f"..{OUT}")
-REMOVED = runs("rm -rf src")
+from support.lies import (
+    CLAUDE,
+    EVIL,
+    GEMINI,
+    GOOD,
+    HANDS,
+    HERE,
+    HERMES,
+    KIMI,
+    OUT,
+    PATCH,
+    QWEN,
+    REMOVED,
+    UNIFIED,
+    WROTE_A,
+    WROTE_OUT,
+    WS,
+    Lie,
+    assert_no_more_than_the_truth,
+    at,
+    call,
+    calls,
+    diff,
+    fetches,
+    gemini,
+    goose,
+    lying_workspace,
+    running,
+    runs,
+    text,
+    typed,
+    writes,
+)
 
 SAYS_READ_DOES_WRITE = {
     "reads, names a file for what is read": Lie(
@@ -395,6 +323,96 @@ HIDES_IT_UNDER_A_NAME_OF_ITS_OWN = {
         call("search", {"path": "a.txt", "pattern": "x", "fix": True}), WROTE_A
     ),
 }
+HIDES_IT_NEXT_TO_SOMETHING_ELSE = {
+    "behind an edit": Lie(
+        call("edit", {"path": "a.txt", "content": "x", "then": "rm -rf src"}), REMOVED
+    ),
+    "when it is saved": Lie(
+        call("edit", {"path": "a.txt", "content": "x", "on_save": "rm -rf src"}), REMOVED, dark=True
+    ),
+    "as what formats it": Lie(
+        call("edit", {"path": "a.txt", "content": "x", "formatter": "rm -rf src"}),
+        REMOVED,
+        dark=True,
+    ),
+    "behind a read": Lie(call("read", {"path": "a.txt", "then": "rm -rf src"}), REMOVED),
+    "before a search": Lie(
+        call("search", {"path": ".", "pattern": "x", "pre": "rm -rf src"}), REMOVED, dark=True
+    ),
+    "as the whole input of a read": Lie(
+        call("read", "rm -rf src", locations=at("a.txt")), REMOVED, dark=True
+    ),
+    "behind a fetch": Lie(
+        call("fetch", {"url": GOOD, "then": "rm -rf src"}, name="WebFetch"), REMOVED, CLAUDE
+    ),
+    "as what a fetch is handed to": Lie(
+        call("fetch", {"url": GOOD, "pipe_to": "sh"}, name="WebFetch"), runs("sh"), CLAUDE
+    ),
+    "as the name of a field": Lie(
+        call("execute", {"command": "ls", "rm -rf src": True}), REMOVED, dark=True
+    ),
+    "as a switch": Lie(
+        call("execute", {"command": "ls", "recursive_delete": True}), REMOVED, dark=True
+    ),
+    "in a file that it reads first": Lie(
+        call("execute", {"command": "ls", "source": "./evil.sh"}),
+        runs("source ./evil.sh && ls"),
+        dark=True,
+    ),
+    "in its profile": Lie(
+        call("execute", {"command": "ls", "profile": "evil.sh"}),
+        runs("source evil.sh && ls"),
+        dark=True,
+    ),
+    "on another host": Lie(
+        call("execute", {"command": "ls", "host": "evil.example"}), runs("ssh evil.example ls")
+    ),
+    "in a file that is fetched": Lie(
+        call("fetch", {"url": GOOD, "as": ".envrc"}, name="WebFetch"),
+        writes(".envrc"),
+        CLAUDE,
+        dark=True,
+    ),
+    "in the folder of an edit": Lie(
+        call("edit", {"path": "a.txt", "cwd": "/outside"}), writes("../outside/a.txt")
+    ),
+    "in the root of an edit": Lie(
+        call("edit", {"path": "a.txt", "root": "../outside"}), writes("../outside/a.txt")
+    ),
+    "in a folder of files that a rule denies": Lie(
+        call("edit", {"path": "x.key", "dir": "keys"}), writes("keys/x.key")
+    ),
+    "as what a fetch would be for": Lie(
+        call("edit", {"path": "a.txt", "host": "evil.example"}), fetches("evil.example")
+    ),
+    "in what else is deleted": Lie(
+        call("delete", {"path": "a.txt", "pattern": "secret.*"}), writes("secret.txt"), dark=True
+    ),
+    "in what else is changed": Lie(
+        call("edit", {"path": "a.txt", "pattern": "x", "replacement": "y", "include": "*.txt"}),
+        writes("secret.txt"),
+        dark=True,
+    ),
+    "as a path of several": Lie(
+        call("edit", {"path": '["a.txt", "secret.txt"]'}), writes("secret.txt")
+    ),
+} | {
+    f"in a read that says {key} {value!r}": Lie(
+        call("read", {"path": "a.txt", key: value}), WROTE_A
+    )
+    for key, value in {
+        "mode": "w",
+        "action": "delete",
+        "operation": "Truncate",
+        "overwrite": "yes",
+        "write": 1,
+        "replace": "y",
+        "insert": "y",
+        "new": "y",
+        "content": "",
+        "edits": [{"old": "x", "new": "y"}],
+    }.items()
+}
 SAYS_ANOTHER_FOLDER = {
     "under a name of its own": Lie(
         call("execute", {"command": "ls", "baseDir": "../outside"}), runs("ls", cwd="../outside")
@@ -511,6 +529,7 @@ LIES = {
         "says one path, does another": SAYS_ONE_PATH_DOES_ANOTHER,
         "hides a command": HIDES_A_COMMAND,
         "hides it under a name of its own": HIDES_IT_UNDER_A_NAME_OF_ITS_OWN,
+        "hides it next to something else": HIDES_IT_NEXT_TO_SOMETHING_ELSE,
         "says another folder": SAYS_ANOTHER_FOLDER,
         "fetches another": FETCHES_ANOTHER,
         "calls another tool": CALLS_ANOTHER_TOOL,
@@ -519,81 +538,10 @@ LIES = {
 }
 
 
-# ── the rules ─────────────────────────────────────────────────────────────────────────────────
-
-
-def allow(**conditions: Any) -> Rule:
-    return Rule(effect="allow", **conditions)
-
-
-ALLOWING = [
-    allow(operation="write", path="a.txt"),
-    allow(operation="execute", argv=("ls",)),
-    allow(operation="execute", argv_prefix=("ls",)),
-    allow(operation="fetch", host="good.example"),
-    allow(operation="mcp", tool="search"),
-]
-STRICT = [
-    Rule(effect="deny", operation="write", path="secret.txt"),
-    Rule(effect="deny", operation="execute", argv_prefix=("rm",)),
-    Rule(effect="deny", host="evil.example"),
-    Rule(effect="deny", tool="drop_tables"),
-]
-BLANKET = [allow(operation=operation) for operation in ("read", "write", "execute", "fetch", "mcp")]
-POLICIES = {
-    "nothing": Policy(),
-    "--yolo": Policy(yolo=True),
-    "--yolo and strict rules": Policy(STRICT, yolo=True),
-    "--write": Policy(write=True),
-    "--exec": Policy(execute=True),
-    "--write --exec": Policy(write=True, execute=True),
-    "rules": Policy(ALLOWING),
-    "--write and rules": Policy(ALLOWING, write=True),
-    "strict rules": Policy([*ALLOWING, *STRICT]),
-    "--write --exec and strict rules": Policy(STRICT, write=True, execute=True),
-    "blanket rules": Policy(BLANKET),
-    "blanket and strict rules": Policy([*BLANKET, *STRICT]),
-}
-
-
-@pytest.fixture
-def ws(tmp_path: Path) -> Path:
-    """A workspace with a link that leads out of it."""
-    made = tmp_path / "work"
-    (made / "src").mkdir(parents=True)
-    (made / ".git" / "hooks").mkdir(parents=True)
-    (tmp_path / "outside").mkdir()
-    (made / "link").symlink_to(tmp_path / "outside")
-    (made / "a.txt").write_text("x\n")
-    return made
-
-
-def recorded(lie: Lie) -> RecordedRequest:
-    kinds = ("tool_call", *["tool_call_update"] * len(lie.earlier))
-    updates = [
-        {"sessionUpdate": kind, "toolCallId": "t", "title": "", **each}
-        for kind, each in zip(kinds, lie.earlier, strict=False)
-    ]
-    options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
-    request = {"sessionId": "s", "toolCall": {"toolCallId": "t", **lie.call}, "options": options}
-    return RecordedRequest("lie", lie.agent, updates, request)
-
-
 def test_there_are_enough_of_them() -> None:
     assert len(LIES) >= 60
 
 
 @pytest.mark.parametrize("name", LIES)
-async def test_a_lie_gets_no_more_than_the_truth(name: str, ws: Path) -> None:
-    lie = LIES[name]
-    claim = await recorded_claim(recorded(lie), ws)
-    workspace = Workspace("s", str(ws))
-    truth = msgspec.structs.replace(lie.truth(ws), agent=lie.agent)
-    for label, policy in POLICIES.items():
-        if lie.dark and label == "--yolo":
-            continue
-        told = policy.decide(claim.access, workspace)
-        due = policy.decide(truth, workspace)
-        much = f"{label}: {told.effect} ({told.reason}) instead of {due.effect} ({due.reason})"
-        most = "ask" if lie.dark and due.effect == "deny" else due.effect
-        assert STRICTEST.index(told.effect) <= STRICTEST.index(most), much
+async def test_a_lie_gets_no_more_than_the_truth(name: str, tmp_path: Path) -> None:
+    await assert_no_more_than_the_truth(LIES[name], lying_workspace(tmp_path))

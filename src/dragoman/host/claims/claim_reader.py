@@ -97,10 +97,11 @@ def read_claim(
     writes |= kind in _READING and any(command in verbs for command in found.commands)
     own = [tool for tool in found.tools if writes and tool in editors]
     found.tools = [tool for tool in found.tools if tool not in own]
-    found.outputs += found.names if writes or kind in _READING else []
+    found.outputs += found.doubts.names if writes or kind in _READING else []
     # Other names next to a patch do not replace the files that the patch names.
     patched = [*found.patched, *filter(looks_like_a_path, found.outputs)] if writes else []
     texts = [*diff_paths, *locations, *_named(found, kind, writes), *patched]
+    texts += [] if found.commands else found.in_other_folders()
     paths, aliases = names.with_aliases(texts)
     outputs = [*found.outputs, *(found.ends if writes else found.patched)]
     aliases = (*aliases, *_Names(cwd, home, look).all_of(outputs))
@@ -168,13 +169,17 @@ def _with_operations(
         and names.complete
         and len(dict.fromkeys(found.tools)) < 2
         and not facts.cwds
-        and not (found.has_code and (found.commands or kind in _READING))
-        and not (found.may_run_more and found.commands)
-        and not (found.names and (writes or kind in _READING))
+        and not found.doubts.remain(
+            runs=bool(found.commands),
+            changes=writes,
+            whole_files=kind in _WITHOUT_CONTENT,
+            reads=kind in _READING,
+            fetches=kind == "fetch",
+        )
         and (found.patch_is_clear or not writes)
-        # Who says that a patch or a new text is read may yet write it, and so may one who names
-        # a file for what is read.
-        and (kind not in _READING or not (found.patched or found.has_new_text or into_a_file)),
+        # Who says that a patch is read may yet write it, and so may one who names a file for what
+        # is read.
+        and (kind not in _READING or not (found.patched or into_a_file)),
     )
     operation = _operation(facts, kind, writes, fetches)
     may_write = into_a_file if kind in _READING else bool(found.outputs or found.patched)

@@ -18,116 +18,45 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from dragoman.host.claims.idle_fields import may_be_run, may_name_a_file
+from dragoman.host.claims.doubts import Doubts
+from dragoman.host.claims.input_keys import (
+    ADDRESS_ENDINGS,
+    ARGUMENT_KEYS,
+    CHANGE_KEYS,
+    CONTENT_KEYS,
+    CWD_KEYS,
+    DOCUMENT_KEYS,
+    END_KEYS,
+    ENV_KEYS,
+    FIELDS,
+    FILE_KEYS,
+    FOLDER_KEYS,
+    FOLLOWING_KEYS,
+    INPUT_KEYS,
+    LINE_LIST_KEYS,
+    MAPPING_KEYS,
+    NEW_NAME_KEYS,
+    NEXT_KEYS,
+    OUTPUT_KEYS,
+    PATH_ENDINGS,
+    PROGRAM_KEYS,
+    ROOT_KEYS,
+    TEXT_KEYS,
+    TOOL_KEYS,
+    USER_KEYS,
+)
 from dragoman.host.claims.patch_names import PatchNames
 from dragoman.host.commands.plain_command import plain_words
 from dragoman.host.rules.access import Command
 from dragoman.host.rules.globs import LONGEST_PATH
-
-_PROGRAM_KEYS = frozenset(
-    (
-        *("argv", "bash", "exec", "executable", "execute", "program", "run", "script", "sh"),
-        *("interpreter", "shell", "stdin"),
-    )
-)
-# What has a command run by someone else: by root, or by whom it names.
-_ROOT_KEYS = frozenset(
-    (
-        *("admin", "administrator", "asadmin", "asroot", "doas", "elevate", "elevated"),
-        *("privileged", "root", "runasadmin", "runasroot", "su", "sudo", "superuser"),
-        *("useroot", "usesudo"),
-    )
-)
-_USER_KEYS = frozenset(
-    ("asuser", "becomeuser", "runas", "runasuser", "sudouser", "uid", "user", "userid", "username")
-)
-# What a command next to it reads: for a shell, that is what it runs.
-_INPUT_KEYS = frozenset(("heredoc", "input", "inputtext", "standardinput", "stdindata"))
-# What a command next to it may be followed, preceded or started by.
-_NEXT_KEYS = frozenset(
-    (
-        *("afterwards", "always", "and", "andthen", "cleanup", "else", "ensure", "entrypoint"),
-        *("finally", "launcher", "runner", "wrapper"),
-        *("followedby", "followup", "hook", "hooks", "next", "onerror", "onexit", "onfailure"),
-        *("onsuccess", "or", "posthook", "postrun", "prehook", "prerun", "setup", "teardown"),
-        *("then", "thenrun"),
-    )
-)
-_LINE_LIST_KEYS = frozenset(("commands", "cmds", "scripts"))
-_ARGUMENT_KEYS = frozenset(("args", "arguments"))
-_CWD_KEYS = frozenset(
-    ("chdir", "cwd", "pwd", "workdir", "workingdir", "workingdirectory", "currentdirectory")
-)
-_FOLDER_KEYS = frozenset(
-    ("basedir", "dir", "directory", "folder", "projectdir", "projectroot", "rootdir", "runin")
-)
-_ENV_KEYS = frozenset(("env", "envs", "envvars", "environment", "environmentvariables"))
-_PATH_ENDINGS = ("path", "paths", "pathname", "file", "files", "filename", "uri")
-# Where an address may stand without its scheme, or be one that is not read to its end.
-_ADDRESS_ENDINGS = (
-    *("address", "domain", "endpoint", "host", "hostname", "href", "link", "proxy", "redirect"),
-    *("site", "url", "urls"),
-)
-# Paths when a file is moved; words to replace, or anything, elsewhere.
-_END_KEYS = frozenset(("from", "to", "source", "src", "destination", "dest", "dst", "target"))
-# Where something is written to, whatever the call says that it is.
-_OUTPUT_KEYS = frozenset(
-    (
-        *("dest", "destination", "dst", "into", "out", "outdir", "outfile", "output", "saveas"),
-        *("outputdir", "outputdirectory", "outputfolder", "saveto", "targetdir"),
-        *("destdir", "targetdirectory", "writeto", "outputto", "downloadto", "destinationdir"),
-        *("downloadpath", "outpath", "outputfile", "outputpath", "savefile", "savepath"),
-    )
-)
-# A path wherever something is changed.
-_NEW_NAME_KEYS = frozenset(("newname", "rename"))
-# Where agents put an object with a file's name for each key.
-_MAPPING_KEYS = frozenset(("changes", "edits", "files"))
-# What such an object has instead where it is one change and not a change for each file.
-_FIELDS = frozenset(
-    (
-        *("add", "content", "delete", "diff", "end", "kind", "line", "lines", "location", "new"),
-        *("newstring", "newtext", "old", "oldstring", "oldtext", "operation", "options", "patch"),
-        *("position", "range", "replaceall", "selection", "start", "text", "type", "unifieddiff"),
-        *("update", *_PATH_ENDINGS),
-    )
-)
-_FILE_KEYS = frozenset(("path", "file", "filepath", "absolutepath", "filename"))
-_CONTENT_KEYS = frozenset(("content", "contents", "filetext"))
-_NEW_TEXT_KEYS = _CONTENT_KEYS | {
-    *("data", "insertedtext", "newcontent", "newstr", "newstring", "newtext", "newvalue"),
-    *("replacement", "replacewith", "rewrite"),
-}
-# What says of a call that reads that it does more, if it is set.
-_CHANGING_KEYS = frozenset(("append", "delete", "fix", "inplace", "overwrite", "remove", "write"))
-# Where an address is a text that is written or looked for, or a word of a command that is named.
-_TEXT_KEYS = _ARGUMENT_KEYS | {
-    *("content", "contents", "filetext", "find", "insert", "insertedtext", "needle", "new"),
-    *("newcontent", "newstr", "newstring", "newtext", "newvalue", "old", "oldcontent", "oldstr"),
-    *("oldstring", "oldtext", "oldvalue", "pattern", "query", "replace", "replacement", "search"),
-    *("description", "explanation", "message", "reason", "summary", "text", "thought", "title"),
-}
-_CHANGE_KEYS = frozenset(("after", "before", "diff", "patch", "unifieddiff"))
-_TOOL_KEYS = frozenset(("tool", "toolname", "mcptool"))
-# Read to its end where it stands next to a command; of other texts nobody knows what they do.
-_READ_WITH_COMMANDS = (
-    *(_ARGUMENT_KEYS, _CWD_KEYS, _FOLDER_KEYS, _USER_KEYS, _ROOT_KEYS, _TOOL_KEYS, _OUTPUT_KEYS),
-)
-# The same next to a file.
-_READ_WITH_FILES = frozenset[str]().union(
-    *(*_READ_WITH_COMMANDS, _TEXT_KEYS, _CHANGE_KEYS, _NEW_TEXT_KEYS, _END_KEYS, _NEW_NAME_KEYS),
-    *(_FIELDS, _MAPPING_KEYS),
-)
-# Where agents put a whole JSON document into a string.
-_DOCUMENT_KEYS = _MAPPING_KEYS | {
-    *("arguments", "args", "input", "params", "parameters", "payload", "rawinput")
-}
 
 _DEEPEST = 32
 _MOST_VALUES = 20_000
 _MOST_COMMANDS = 64
 # No known key is as long, and to normalise a run of combining marks takes quadratic time.
 _LONGEST_KEY = 256
+# By these, a field says what something is done with.
+_PLACES = (*PATH_ENDINGS, *ADDRESS_ENDINGS)
 _url = re.compile(r"(?:https?|wss?|ftp)://\S*\Z", re.IGNORECASE)
 BRACES = r"\{(?:[^{}\n]*,)?(?:/|~|\.\./)"
 """Several paths in one, of which some are outside of where it stands."""
@@ -172,13 +101,7 @@ class RawInput:
         """Of an incomplete address; only for rules that deny or ask."""
         self.has_address = False
         """Whether one of them stands where no text does that is only written or looked for."""
-        self.has_new_text = False
-        """Whether it brings what could be written to a file."""
-        self.has_code = False
-        self.may_run_more = False
-        """Whether there is a text of which nobody knows what it is for."""
-        self.names: list[str] = []
-        """What could be names of files, of which nobody knows that either."""
+        self.doubts = Doubts()
         self._in_environment = 0
         self.tools: list[str] = []
         self.variables: list[str] = []
@@ -187,11 +110,16 @@ class RawInput:
         self._values = 0
         self._walk(raw_input, "rawinput", 0)
 
+    def in_other_folders(self) -> list[str]:
+        """The files as they are called in the folders that it names: nobody says what is meant."""
+        relative = [each for each in self.paths if each and each[0] not in "/~" and ":" not in each]
+        return [f"{folder}/{each}" for folder in self.cwds + self.folders for each in relative]
+
     def _walk(self, value: Any, key: str, depth: int, *, listed: bool = False) -> None:
         if not self._may_go_on(depth):
             return
         if is_object(value):
-            if key in _MAPPING_KEYS:
+            if key in MAPPING_KEYS:
                 self.paths += _files(value, listed=listed)
             self._object(value, depth + 1)
         elif is_list(value):
@@ -213,28 +141,30 @@ class RawInput:
         self.paths += [name for name in names if "/" in name]
         spelled = list(zip(map(spelling, names), fields.values(), strict=False))
         for key, value in spelled:
-            if key in _ENV_KEYS and value:
+            if key in ENV_KEYS and value:
                 self.variables += _variables(value)
-        given = [value for key, value in spelled if key in _ARGUMENT_KEYS and value]
+        given = [value for key, value in spelled if key in ARGUMENT_KEYS and value]
         arguments = _arguments(given)
         known = len(self.commands)
+        for name, (key, value) in zip(names, spelled, strict=True):
+            self.doubts.note_key(key, name, value)
         has_command = any(value and _names_a_command(key) for key, value in spelled)
+        has_place = any(value and key.endswith(_PLACES) for key, value in spelled)
         for key, value in spelled:
             if _names_a_command(key):
                 self._command(value, key, arguments, depth)
             elif has_command and _runs_next_to_it(key, value):
                 self._command(value, key, [], depth)
             else:
-                self.has_new_text |= key in _CHANGING_KEYS and value is True
-                self._in_environment += key in _ENV_KEYS
+                if has_place and key in FOLLOWING_KEYS and _words(value):
+                    self._command(value, key, [], depth)
+                self._in_environment += key in ENV_KEYS
                 self._walk(value, key, depth)
-                self._in_environment -= key in _ENV_KEYS
+                self._in_environment -= key in ENV_KEYS
         if len(self.commands) == known and any(map(_words, given)):
             self._add(tuple(arguments))
         if (sudo := _sudo(spelled)) is not None:
             self.commands[known:] = [_run_by(sudo, each) for each in self.commands[known:]]
-        # Code next to a command runs too, and no rule can say what it does.
-        self.has_code |= any(key == "code" and value for key, value in spelled)
 
     def _add(self, *commands: Command) -> None:
         room = _MOST_COMMANDS - len(self.commands)
@@ -254,7 +184,7 @@ class RawInput:
             return
         if isinstance(value, str):
             self._add(*(_with_arguments(value, arguments) if value.strip() else ()))
-        elif words and key in _LINE_LIST_KEYS:
+        elif words and key in LINE_LIST_KEYS:
             self._add(*words)
         elif words:
             self._add((*words, *arguments))
@@ -273,42 +203,34 @@ class RawInput:
             # Called a command, and not understood: no rule about words may cover it.
             self._add(f"({description})")
 
-    def _note_doubt(self, text: str, key: str) -> None:
-        """What is not read may do what no rule knows of."""
-        if self._in_environment or key.endswith(_PATH_ENDINGS):
-            return
-        is_address = bool(_url.match(text)) or key.endswith(_ADDRESS_ENDINGS)
-        if is_address and " " not in text:
-            return
-        if not any(key in each for each in _READ_WITH_COMMANDS):
-            self.may_run_more |= may_be_run(key, text)
-        if key not in _READ_WITH_FILES and _may_be_a_name(text) and may_name_a_file(key, text):
-            self.names.append(text)
-
     def _text(self, text: str, key: str, depth: int) -> None:
-        if key in _TOOL_KEYS:
+        if key in TOOL_KEYS:
             self.tools.append(text)
-        self.has_new_text |= key in _NEW_TEXT_KEYS
         if _patch.search(text):
             self._patch(text)
         self._unified(text)
-        if key in _OUTPUT_KEYS and _may_be_a_name(text):
+        if key in OUTPUT_KEYS and _may_be_a_name(text):
             self.outputs.append(text)
-        if key in _DOCUMENT_KEYS and (document := _document(text)) is not None:
+        may_be_document = key in DOCUMENT_KEYS or key.endswith(PATH_ENDINGS)
+        if may_be_document and (document := _document(text)) is not None:
             self._walk(document, key, depth)
             return
-        self._note_doubt(text, key)
-        if _url.match(text) or key.endswith(_ADDRESS_ENDINGS):
+        if not self._in_environment:
+            self.doubts.note_text(key, text, is_address=bool(_url.match(text)))
+        self._place(text, key)
+
+    def _place(self, text: str, key: str) -> None:
+        if _url.match(text) or key.endswith(ADDRESS_ENDINGS):
             self._address(text, key)
-        elif key in _CWD_KEYS:
+        elif key in CWD_KEYS:
             self.cwds.append(text)
-        elif key in _FOLDER_KEYS:
+        elif key in FOLDER_KEYS:
             self.folders.append(text)
-        elif key.endswith(_PATH_ENDINGS):
+        elif key.endswith(PATH_ENDINGS):
             self.paths.append(text)
-        elif key in _END_KEYS:
+        elif key in END_KEYS:
             self.ends.append(text)
-        elif key in _NEW_NAME_KEYS:
+        elif key in NEW_NAME_KEYS:
             self.new_names.append(text)
         elif looks_like_a_path(text):
             self.strays.append(text)
@@ -337,14 +259,14 @@ class RawInput:
         hosts = _hosts_of(text)
         self.complete &= len(hosts) == 1
         self.hosts += hosts
-        self.has_address |= key not in _TEXT_KEYS
+        self.has_address |= key not in TEXT_KEYS
 
 
 def _runs_next_to_it(key: str, value: Any) -> bool:
     """Whether what is next to a command is for a shell, or for the program, to run."""
-    if key in _INPUT_KEYS:
+    if key in INPUT_KEYS:
         return _is_no_document(value)
-    return key in _NEXT_KEYS and bool(_words(value))
+    return key in NEXT_KEYS and bool(_words(value))
 
 
 def _is_no_document(value: Any) -> TypeGuard[str]:
@@ -360,8 +282,8 @@ def whole_file(raw_input: Any) -> tuple[str, str] | None:
     if not is_object(raw_input) or len(raw_input) != 2:
         return None
     texts = {spelling(str(key)): text for key, text in raw_input.items() if isinstance(text, str)}
-    path = next((text for key, text in texts.items() if key in _FILE_KEYS), None)
-    content = next((text for key, text in texts.items() if key in _CONTENT_KEYS), None)
+    path = next((text for key, text in texts.items() if key in FILE_KEYS), None)
+    content = next((text for key, text in texts.items() if key in CONTENT_KEYS), None)
     return None if path is None or content is None else (path, content)
 
 
@@ -379,11 +301,11 @@ def looks_like_a_path(text: str) -> bool:
 def field_role(name: str) -> Literal["command", "path", "text", ""]:
     """What a field of this name is read as; a text is something to write or to look for."""
     key = spelling(name)
-    if _names_a_command(key) or key in _ARGUMENT_KEYS or key in _ENV_KEYS:
+    if _names_a_command(key) or key in ARGUMENT_KEYS or key in ENV_KEYS:
         return "command"
-    if key in _CWD_KEYS or key in _FOLDER_KEYS or key.endswith(_PATH_ENDINGS):
+    if key in CWD_KEYS or key in FOLDER_KEYS or key.endswith(PATH_ENDINGS):
         return "path"
-    return "text" if key in _TEXT_KEYS or key in _CHANGE_KEYS else ""
+    return "text" if key in TEXT_KEYS or key in CHANGE_KEYS else ""
 
 
 def spelling(name: str) -> str:
@@ -399,12 +321,12 @@ def _files(changes: dict[Any, Any], *, listed: bool) -> Iterator[str]:
     for key, change in islice(changes.items(), _MOST_VALUES):
         name = str(key)
         is_file = not listed or "." in name or is_object(change)
-        if is_file and spelling(name) not in _FIELDS:
+        if is_file and spelling(name) not in FIELDS:
             yield name
 
 
 def _names_a_command(key: str) -> bool:
-    if key in _PROGRAM_KEYS or key in _LINE_LIST_KEYS:
+    if key in PROGRAM_KEYS or key in LINE_LIST_KEYS:
         return True
     return "command" in key or key.startswith("cmd") or key.endswith("cmd")
 
@@ -451,10 +373,10 @@ def _with_arguments(command: str, arguments: list[str]) -> Iterator[Command]:
 
 def _sudo(fields: Sequence[tuple[str, Any]]) -> tuple[str, ...] | None:
     """The words that say who runs a command, if that is not the agent's user."""
-    users = [value for key, value in fields if key in _USER_KEYS and value]
+    users = [value for key, value in fields if key in USER_KEYS and value]
     if users:
         return ("sudo", "-u", users[0] if isinstance(users[0], str) else f"({users[0]})")
-    return ("sudo",) if any(key in _ROOT_KEYS and value for key, value in fields) else None
+    return ("sudo",) if any(key in ROOT_KEYS and value for key, value in fields) else None
 
 
 def _run_by(sudo: tuple[str, ...], command: Command) -> Command:
