@@ -58,7 +58,7 @@ def trace(shell: str, lines: Sequence[str], room: Path) -> list[Trace]:
     environment = {"PATH": str(programs), "TRACES": str(traces), "HOME": str(room)}
     quietly = [] if shell != "zsh" else ["-f"]
     subprocess.run(
-        [*confined(), str(shutil.which(shell)), *quietly, str(script)],
+        [*confined(room), str(shutil.which(shell)), *quietly, str(script)],
         env=environment,
         cwd=room,
         stdin=subprocess.DEVNULL,
@@ -75,15 +75,19 @@ def trace(shell: str, lines: Sequence[str], room: Path) -> list[Trace]:
     return found
 
 
-@functools.cache
-def confined() -> tuple[str, ...]:
-    """Without a network, and not to outlive this, where the system lets us."""
-    words = ("unshare", "--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child")
-    if shutil.which("unshare") is None:
+_READ_ONLY = '"$1" --bind "$2" "$2" && "$1" -o remount,bind,ro / && cd "$2" && shift 2 && exec "$@"'
+
+
+def confined(room: Path) -> tuple[str, ...]:
+    """Without a network, writing nowhere but in the room, and not to outlive this, where the
+    system lets us: a line may name any file."""
+    path, mount = shutil.which("unshare"), shutil.which("mount")
+    if path is None or mount is None:
         return ()
-    path = str(shutil.which("unshare"))
-    works = subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0
-    return (path, *words[1:]) if works else ()
+    words = ("--user", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--kill-child")
+    command = (path, *words, str(shutil.which("sh")), "-c", _READ_ONLY, "sh", mount, str(room))
+    works = subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+    return command if works else ()
 
 
 def _programs(room: Path) -> Path:

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from host.shell_traces import BUILTINS, PROGRAMS, Trace, trace
+from host.shell_traces import BUILTINS, PROGRAMS, Trace, confined, trace
 from support.cost import cpu_seconds
 
 from dragoman.host.commands.shell_line import (
@@ -416,6 +416,16 @@ class Lines:
             put = self._rng.choice((*HOSTILE_PIECES, "", "", "", ""))
             line = line[:at] + put + line[at + gone :]
         return line
+
+
+def test_a_line_that_is_tried_writes_nothing_outside_its_room(tmp_path: Path) -> None:
+    room = tmp_path / "room"
+    room.mkdir()
+    if not confined(room):
+        pytest.skip("the system lets us confine nothing")
+    [traced] = trace("sh", [f"ls > inside; ls > {tmp_path}/outside"], room)
+    assert traced.written == {f"{traced.folder}/inside"}
+    assert not (tmp_path / "outside").exists()
 
 
 @pytest.mark.parametrize(("shell", "count"), [("bash", 1_400), ("dash", 600)])

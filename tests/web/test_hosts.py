@@ -140,9 +140,10 @@ async def test_without_a_name_the_least_busy_host_with_the_folder_is_taken(
         for _ in range(4):
             await one.new_session()
         assert (len(one.server.hub.live), len(two.server.hub.live)) == (2, 2)
-        refused = await one.refused("POST", "/api/sessions", {"cwd": "/nowhere", "host": "two"})
+        nowhere = str(tmp_path / "nowhere")
+        refused = await one.refused("POST", "/api/sessions", {"cwd": nowhere, "host": "two"})
         assert refused == (409, "no_workspace")
-        assert (await one.refused("POST", "/api/sessions", {"cwd": "/nowhere"}))[0] in (400, 409)
+        assert (await one.refused("POST", "/api/sessions", {"cwd": nowhere}))[0] in (400, 409)
         assert await one.refused("POST", "/api/sessions", {"host": "nine"}) == (404, "unknown_host")
         body = {"cwd": "not/absolute", "host": "two"}
         assert await one.refused("POST", "/api/sessions", body) == (400, "invalid")
