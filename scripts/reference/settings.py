@@ -9,7 +9,7 @@ HEAD = """\
 
 Generated from `src/dragoman/agents/settings/setting_keys.py` by `scripts/gen_reference.py`.
 
-Dragoman reads `~/.config/dragoman/settings.json` (if `$XDG_CONFIG_HOME` is set, the one there),
+Dragoman reads `dragoman/settings.json` in `$XDG_CONFIG_HOME`, or in `~/.config` if that is not set,
 unless `--settings PATH` or `$DRAGOMAN_SETTINGS` names another file. In the library,
 `dragoman.load_settings()` reads it; nothing else does. The file is strict JSON. An unknown key or a
 wrong type is an error that names the file, the key and what was expected.

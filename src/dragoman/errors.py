@@ -70,7 +70,7 @@ class AgentExited(ConnectionLost):
 
 
 class NotAnAgent(AgentExited):
-    """The process ended before it sent one ACP message; `printed` is what it wrote instead."""
+    """The process ended before it sent any ACP message; `printed` is what it wrote instead."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class FenceError(StartError):
 
 class Unreachable(StartError):
     """A remote agent could not be reached; `again` says whether another attempt may help, `refused`
-    whether it wants other credentials."""
+    whether the agent asks for other credentials."""
 
     _sentence = "could not reach {place}: {reason}"
 
@@ -194,7 +194,8 @@ class VersionMismatch(ProtocolError):
 
 
 class RemoteError(DragomanError):
-    """An error reply: the agent's to our request, or raised to answer a request of the agent's."""
+    """An error reply: from the agent to one of our requests, or raised to answer a request from the
+    agent with an error."""
 
     code: int = -32603
     title: ClassVar[str] = "error"
@@ -447,7 +448,7 @@ class ConfigError(DragomanError):
 
 
 class LimitUnusable(DragomanError):
-    """A limit cannot be kept: its `source` says where it was set, `reason` why."""
+    """A limit cannot be enforced; `source` says where it was set, `reason` why it cannot."""
 
     _sentence = "{source}: {reason}"
 

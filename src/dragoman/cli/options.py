@@ -99,8 +99,8 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     agent.add_argument(
         "--files",
         choices=("here", "there"),
-        help="where a remote agent's workspace is: on this machine (its files are served to the "
-        "agent) or on the agent's machine (default: files are not served)",
+        help="where a remote agent's workspace is: here, on this machine (files and terminals are "
+        "served to the agent), or there, on its own (nothing is served, which is also the default)",
     )
     agent.add_argument(
         "--protocol",
@@ -124,8 +124,8 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         "--question-timeout",
         metavar="TIME",
         type=duration,
-        help="refuse a question that waits longer than this, such as 10m (default: the settings, "
-        "else it waits as long as its turn)",
+        help="refuse a question that waits longer than this, such as 10m (default: from the "
+        "settings, else when its turn ends)",
     )
 
 
@@ -254,8 +254,12 @@ def add_limit_options(parser: argparse.ArgumentParser) -> None:
         "Tokens and costs that the agent reports only at the end of a turn can exceed\n"
         "their limit.",
     )
+    scopes = (
+        "append /turn, /day, /agent or /project to this or another limit, as in 5/day, to apply it "
+        "to each turn, or to all sessions of the day, the agent or the folder"
+    )
     for flag, metavar, kind, text in (
-        ("cost", "AMOUNT", money, "cost of the session, as in 2.50 (USD) or 2.50EUR"),
+        ("cost", "AMOUNT", money, f"cost of the session, as in 2.50 (USD) or 2.50EUR; {scopes}"),
         ("tokens", "N", count, "number of tokens of the session"),
         ("time", "TIME", duration, "time of all turns of the session, as in 90s, 10m or 2h"),
         ("tool-calls", "N", count, "number of tool calls of the session"),
@@ -268,16 +272,14 @@ def add_limit_options(parser: argparse.ArgumentParser) -> None:
         "--at-max",
         choices=("stop", "ask", "warn"),
         help="what to do at one of these limits: stop the turn, hold it and ask whether it may use "
-        "more, or only warn (default: stop). Append /turn, /day, /agent or /project to a limit, as "
-        "in --max-cost 5/day, to apply it to each turn, or to all sessions of the day, the agent "
-        "or the folder",
+        "more, or only warn (default: stop)",
     )
     limits.add_argument(
         "--on-limit",
         choices=("park", "ask", "fail"),
         help="what to do when the agent reports a limit of its model provider: wait and send the "
-        "prompt again (park), leave that to you (ask), or fail (default: from the settings, "
-        "else fail)",
+        "prompt again later (park), ask you what to do (ask), or fail (default: from the "
+        "settings, else fail)",
     )
 
 

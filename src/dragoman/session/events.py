@@ -77,9 +77,9 @@ class SessionOpened(Recorded, tag="session_opened"):
     additional_directories: list[str] = []
     agent: str = ""
     fence: str | None = None
-    """How the kernel holds it: `namespaces`, `landlock`, or not at all."""
+    """How the kernel confines the agent: `namespaces`, `landlock`, or None if it does not."""
     network: list[str] | None = None
-    """The hosts that the agent may reach, none if the list is empty; None for all."""
+    """The hosts that the agent may reach; None if it may reach all."""
 
 
 class SessionClosed(Recorded, tag="session_closed"):
@@ -107,8 +107,8 @@ class TurnCancelling(Recorded, tag="turn_cancelling"):
 
 
 class TurnEnded(Recorded, tag="turn_ended"):
-    """The end of a turn, exactly once: the agent's stop reason, or the error that cut it short;
-    `interrupted`, by the end of its process or by a fork."""
+    """A turn ended; recorded exactly once. It has the agent's stop reason, or the error that cut
+    the turn short. `interrupted` means that the end of its process, or a fork, cut it short."""
 
     turn_id: str
     stop_reason: str | None = None
@@ -499,8 +499,8 @@ class FileWritten(Recorded, tag="file_written"):
 
 
 class FileReverted(Recorded, tag="file_reverted"):
-    """What was done to a file was undone: all of it, or that of the turn with this id; in the
-    restore with this id, if it was one."""
+    """Changes to a file were undone: all of them, or only those of the turn `turn_id`.
+    `restore_id` is the restore that did it, if it was one."""
 
     path: str
     turn_id: str | None = None
@@ -510,8 +510,8 @@ class FileReverted(Recorded, tag="file_reverted"):
 class WorkspaceSnapshot(Recorded, tag="workspace_snapshot"):
     """The session's folders were read, so that what happens to them can be seen and undone.
 
-    `step_id` is a turn, or a restore; at its end, `files` are the first of those it changed. With a
-    `doubt`, it is not certain who did.
+    `step_id` is the id of a turn or a restore. In the snapshot at its end, `files` has the first of
+    the files that it changed. `doubt` is set if it is not certain who changed them.
     """
 
     moment: Moment

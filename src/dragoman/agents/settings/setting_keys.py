@@ -13,7 +13,8 @@ TOP_KEYS: Keys = {
     "mcp_servers": ("list", "MCP servers that are passed on to every session"),
     "mcpServers": (
         "object",
-        "the same by their names, as other programs write them; both keys may be there",
+        "the same as an object whose keys are the names of the servers, as in the settings of "
+        "other programs; both keys can be used together",
     ),
     "retention": ("object", "how long sessions are kept; without it, forever"),
     "system_prompt": (
@@ -49,7 +50,7 @@ TOP_KEYS: Keys = {
     "prices": (
         "object",
         "[what models cost](../how-to/limits.md#money), by their names, where the agent does not "
-        "report it; these count more than the built-in prices",
+        "report it; these override the built-in prices",
     ),
     "question_timeout": (
         "string",
@@ -188,12 +189,13 @@ QUIRKS_KEYS: Keys = {
     "tool_kinds": (
         "object of strings",
         "what the agent's own tools do, by name, if it reports them as `other`: `read`, `edit`, "
-        "`execute` or `fetch`; a tool that fetches takes one address, as `url`",
+        "`execute` or `fetch`; a tool that fetches must have exactly one address, in its "
+        "input `url`",
     ),
     "command_titles": (
         "boolean",
-        "whether the title of a call that runs a command is that command, and its content says "
-        "where it runs",
+        "whether a call that runs a command has that command as its title, and the folder in its "
+        "content",
     ),
     "input_in_content": (
         "boolean",
@@ -253,8 +255,8 @@ LIMIT_KEYS: Keys = {
     ),
     "instead": (
         "object",
-        "`time`, `tool_calls` and `turns` for agents that do not report what `cost` or `tokens` is "
-        "about; without it, such an agent is refused, unless `then` is `warn`",
+        "limits (`time`, `tool_calls`, `turns`) that replace `cost` and `tokens` for agents that "
+        "do not report them; without it, such an agent is refused, unless `then` is `warn`",
     ),
     "agent": ("string", "only for this agent; a pattern such as `cl*` covers several"),
     "project": ("string", "only in this folder (absolute path), and everything beneath it"),

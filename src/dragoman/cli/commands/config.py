@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("path", "print the path of the settings file"),
         (
             "show",
-            "print the settings, without what env, headers and addresses keep secret",
+            "print the settings, with secrets in env, headers and addresses left out",
         ),
         ("edit", "edit the settings in $VISUAL or $EDITOR; they are checked before they are saved"),
     ):

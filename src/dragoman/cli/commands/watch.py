@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  dragoman watch s-1f3a                 follow it; answer its questions here\n"
         "  dragoman watch s-1f3a --json          print its events as JSON Lines\n"
-        '  dragoman --resume s-1f3a "and test"   queue a prompt in it meanwhile\n'
+        '  dragoman --resume s-1f3a "and test"   queue a prompt for it\n'
         "  dragoman cancel s-1f3a                stop its turn"
     )
     parser.add_argument("session", metavar="SESSION", help=SESSION_HELP)

@@ -67,7 +67,8 @@ def _required(schema: dict[str, Any] | None) -> list[str]:
 
 
 class ElicitationProvider(Protocol):
-    """Asks the user. There is no time limit; if the task is cancelled, the answer is not needed."""
+    """Asks the user. There is no time limit, unless `Timeouts.question` sets one; if the task is
+    cancelled, the answer is not needed."""
 
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer: ...
 

@@ -88,7 +88,7 @@ def _doubts(rule: Rule, before: Explained, after: Explained) -> Iterator[str]:
     elif decision.rule is None or decision.rule.id != rule.id:
         told = (each.mismatch for each in after.explanation.considered if each.rule.id == rule.id)
         mismatch = next(told, None) if decision.unruled else None
-        yield f"it does not decide about {after.subject}: {mismatch or decision.reason}"
+        yield f"it has no effect on {after.subject}: {mismatch or decision.reason}"
 
 
 def _is_unruled(explained: Explained) -> bool:

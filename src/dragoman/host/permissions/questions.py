@@ -81,7 +81,7 @@ class PermissionAnswer(msgspec.Struct, frozen=True):
 
 
 class PermissionsProvider(Protocol):
-    """Asks someone. There is no time limit."""
+    """Asks someone. There is no time limit, unless `Timeouts.question` sets one."""
 
     async def request_permission(self, request: PermissionRequest) -> str | None:
         """The id of the chosen option; None to refuse."""

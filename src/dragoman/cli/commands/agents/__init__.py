@@ -138,7 +138,7 @@ def _add_providers(actions: Actions) -> None:
         "      --api-type openai --base-url https://llm.example/v1\n"
         "  dragoman agents providers goose disable main\n"
         "  dragoman agents providers goose reset main       as if it had never been set\n\n"
-        "What is set is sent to the agent each time it starts.",
+        "Dragoman sends these settings to the agent each time it starts.",
     )
     parser.add_argument("agent", metavar="NAME", help="agent from the settings, or a known one")
     parser.add_argument(

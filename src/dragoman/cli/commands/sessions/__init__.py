@@ -97,14 +97,16 @@ def _add_changes(actions: Actions) -> None:
 
 def _add_parked(actions: Actions) -> None:
     going = actions.add(
-        "continue", "send a parked prompt now, before its limit ends", module="parked"
+        "continue",
+        "send a parked prompt now, without waiting for the provider's limit to end",
+        module="parked",
     )
     _add_session(going)
     going.add_argument(
         "--wait", action="store_true", help="send it when the limit is expected to end, not now"
     )
     _add_session(
-        actions.add("drop", "drop a parked prompt, which waits for a limit to end", module="parked")
+        actions.add("drop", "drop a parked prompt, so that it is never sent", module="parked")
     )
     hand = actions.add(
         "hand-over",
@@ -147,8 +149,8 @@ def _add_rewind(actions: Actions) -> None:
         "  dragoman sessions rewind fix -1                  go back one prompt\n"
         "  dragoman sessions rewind fix 3 --summary         with a summary for the agent\n\n"
         "Undoes what that turn and all later ones did to the files; what someone else\n"
-        "has changed stays. A new session continues: a fork of the conversation at that\n"
-        "point, if the agent can do that; otherwise the agent remembers nothing.",
+        "has changed stays. You continue in a new session. The agent forks its\n"
+        "conversation at that point if it can; otherwise it remembers nothing.",
         module="undo",
     )
     _add_session(rewind)
