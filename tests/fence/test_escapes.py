@@ -10,11 +10,13 @@ import functools
 import os
 import re
 import shutil
+import stat
+import struct
 import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -34,7 +36,8 @@ def cases(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(user, name) for user, other in users for kind, name in found if kind != other]
 
 
-ESCAPES = [each for kind in ("file", "process", "later") for each in attempts(f"{kind}_escapes.py")]
+KINDS = ("file", "process", "later", "kernel")
+ESCAPES = [each for kind in KINDS for each in attempts(f"{kind}_escapes.py")]
 CASES = cases(ESCAPES)
 NETWORK_CASES = cases(attempts("network_escapes.py"))
 LANDLOCK_GAPS = {
@@ -42,6 +45,7 @@ LANDLOCK_GAPS = {
         "by_mode",
         "by_times",
         "by_attribute",
+        "by_flags_of_a_file",
     },
     "nothing is covered": {
         "by_reading_keys",
@@ -78,6 +82,8 @@ LANDLOCK_GAPS = {
         "by_workflow",
         "by_moving_the_workflows",
         "by_deeper_settings_of_an_agent",
+        "by_another_name_of_the_settings_of_git",
+        "by_exchanging_a_protected_file",
     },
     "other processes and what they share are there": {
         "by_limits_of_another_process",
@@ -85,6 +91,9 @@ LANDLOCK_GAPS = {
         "by_shared_memory",
         "by_terminal_of_another",
         "by_keys_of_the_user",
+        "by_handle_of_another_process",
+        "by_queue_of_messages",
+        "by_semaphore",
     },
     "sockets of other programs are there": {
         "by_socket_at_home",
@@ -93,9 +102,13 @@ LANDLOCK_GAPS = {
         "by_socket_in_the_temporary_folder",
         "by_manager_of_services",
         "by_socket_of_the_system",
+        "by_socket_in_another_network",
+        "by_datagram_into_another_network",
     },
 }
 """What a fence without namespaces does not hold; docs/explanation/fence.md says so."""
+WRITE_EVERY_FILE = struct.pack("<5I", 0x02000001, 1 << 1, 0, 0, 0)
+"""As an attribute of a program: whoever runs it has this right."""
 SECONDS = 120
 """Only a failure takes that long."""
 
@@ -123,12 +136,20 @@ def outcomes(user: str, kind: str) -> dict[str, str]:
             hand_over(folder)
             words = ordinary_user.command(words)
         if os.geteuid() == 0:
+            make_device(folder)
             words = mounted_twice(folder, words)
         done = subprocess.run(
             words, capture_output=True, text=True, check=False, timeout=SECONDS, cwd="/"
         )
         assert done.returncode == 0, done.stderr[-2000:]
         return dict(line.split(" ", 1) for line in done.stdout.splitlines())
+
+
+def make_device(folder: Path) -> None:
+    """Of the kind of `/dev/null`."""
+    with suppress(OSError):  # a container refuses it
+        os.mknod(folder / "device", stat.S_IFCHR, os.makedev(1, 3))
+        (folder / "device").chmod(0o666)
 
 
 def mounted_twice(folder: Path, words: list[str]) -> list[str]:
@@ -143,9 +164,13 @@ def mounted_twice(folder: Path, words: list[str]) -> list[str]:
 
 
 def hand_over(folder: Path) -> None:
-    """With a shell in it that makes root of everybody, and a file that only root may write."""
-    shutil.copy("/bin/bash", folder / "rootly")
+    """With a shell in it that makes root of everybody, one that may write every file, and a file
+    that only root may write."""
+    for name in ("rootly", "able"):
+        shutil.copy("/bin/bash", folder / name)
     (folder / "rootly").chmod(0o4755)
+    with suppress(OSError):  # a file system without attributes
+        os.setxattr(folder / "able", "security.capability", WRITE_EVERY_FILE)
     (folder / "of-root").write_text("as it was\n")
     os.chown(folder, ordinary_user.USER, ordinary_user.USER)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import pytest
 
 from dragoman.errors import FenceError
 from dragoman.host.fence import fence as module
-from dragoman.host.fence.fence import Fence, PrivateFolder, Support
+from dragoman.host.fence.fence import Fence, PrivateFolder, Support, sockets_of_others
 from dragoman.host.fence.floor import FencePlace, Floor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a fence needs Linux")
@@ -98,3 +99,17 @@ def test_what_a_killed_owner_left_is_removed_by_the_next(tmp_path: Path) -> None
     for folder in (ours, others):
         folder.close()
     assert list((tmp_path / "fences").iterdir()) == []
+
+
+def test_only_what_is_a_socket_by_its_name_here_is_one_to_hide(tmp_path: Path) -> None:
+    """A process may have another file by that name, in files of its own."""
+    there, replaced = str(tmp_path / "there.sock"), str(tmp_path / "replaced.sock")
+    with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as other:
+        one.bind(there)
+        other.bind(replaced)
+        found = sockets_of_others()
+        assert {there, replaced} <= set(found)
+        os.unlink(replaced)
+        Path(replaced).write_text("a file")
+        assert there in sockets_of_others()
+        assert replaced not in sockets_of_others()

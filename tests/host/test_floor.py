@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.errors import ConfigError
 from dragoman.host.fence.covered_paths import listening_sockets, without_sockets
-from dragoman.host.fence.floor import Floor, Own, PlaceMode, floor_for
+from dragoman.host.fence.floor import Floor, Own, PlaceMode, floor_for, landlock_gaps
 from dragoman.host.fence.mount_table import Mount, names_elsewhere, parsed
 
 
@@ -97,6 +97,26 @@ def test_landlock_says_that_it_neither_covers_nor_protects(place: Path) -> None:
     assert "can be read" in gaps[".ssh"]
     assert "can be written" in gaps[".envrc"]
     assert floor.gaps_with("namespaces") == []
+
+
+def test_what_landlock_of_an_old_kernel_leaves_open_is_said() -> None:
+    cut, signals = "truncate(2)", "signals"
+    both = {cut, signals}
+    for version, said in ((1, both), (2, both), (3, {signals}), (6, both - both)):
+        gaps = {gap.path for gap in landlock_gaps(version)}
+        assert gaps & {cut, signals} == said
+        assert "modes, times and attributes" in gaps
+
+
+def test_a_protected_file_with_another_name_is_held_and_said(place: Path) -> None:
+    ws = place / "ws"
+    write(ws / ".envrc")
+    write(ws / ".vscode/tasks.json")
+    os.link(ws / ".envrc", place / "other")
+    floor = floor_for([str(ws)])
+    assert below(floor, "read-only", ws) == [".envrc", ".vscode"]
+    assert [Path(gap.path).name for gap in floor.gaps] == [".envrc"]
+    assert "another name" in floor.gaps[0].reason
 
 
 def test_keys_data_and_other_agents_are_covered_and_the_agents_own_is_not(place: Path) -> None:

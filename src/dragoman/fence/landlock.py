@@ -14,14 +14,15 @@ _WRITE_FILE, _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 1, 1 << 13, 1 << 14, 1 << 15
 _CHANGE_FOLDERS = sum(1 << bit for bit in range(4, 13))
 """Remove and make: folders, files, sockets, pipes, devices, links."""
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2
-_SCOPE_VERSION = 6
+GOVERNS_TRUNCATION, GOVERNS_SIGNALS = 3, 6
+"""The versions from which it does so; of signals together with abstract sockets."""
 _DEVICES = (b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/tty", b"/dev/ptmx", b"/dev/pts")
 
 
 def enter_scope() -> bool:
     """From now on no signal and no abstract socket reaches a process outside; whether the kernel
     can do that."""
-    if calls.landlock_version() < _SCOPE_VERSION:
+    if calls.landlock_version() < GOVERNS_SIGNALS:
         return False
     _enter(calls.landlock_ruleset(0, _ABSTRACT_SOCKETS | _SIGNALS))
     return True
@@ -31,7 +32,7 @@ def enter(plan: FencePlan) -> None:
     """Write only where the plan says so. What it covers can still be read, and what it protects
     inside a writable folder can still be written: Landlock only ever adds rights."""
     version = calls.landlock_version()
-    scoped = _ABSTRACT_SOCKETS | _SIGNALS if version >= _SCOPE_VERSION else 0
+    scoped = _ABSTRACT_SOCKETS | _SIGNALS if version >= GOVERNS_SIGNALS else 0
     calls.leave_keyring()
     calls.drop_privileges()
     rights = _rights(version)
@@ -46,7 +47,7 @@ def _rights(version: int) -> int:
         _WRITE_FILE
         | _CHANGE_FOLDERS
         | (_REFER if version >= 2 else 0)
-        | (_TRUNCATE if version >= 3 else 0)
+        | (_TRUNCATE if version >= GOVERNS_TRUNCATION else 0)
     )
 
 

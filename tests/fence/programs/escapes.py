@@ -32,6 +32,6 @@ def starting_its_own_sandbox() -> None:
 
 if __name__ == "__main__":
     ESCAPES[starting_its_own_sandbox.__name__] = starting_its_own_sandbox
-    for kind in ("file", "process", "later"):
+    for kind in ("file", "process", "later", "kernel"):
         import_module(f"{kind}_escapes")
     make_all(sys.argv[5:])

@@ -164,8 +164,14 @@ def victim() -> Generator[int]:
         f"os.dup2(os.open({str(P / 'outside/file')!r}, os.O_WRONLY), 9); "
         "print('up', flush=True); signal.pause()"
     )
+    with running(program, {"VICTIM": "yes"}) as pid:
+        yield pid
+
+
+@contextmanager
+def running(program: str, environment: dict[str, str] | None = None) -> Generator[int]:
+    """This program of Python's, once it has printed something or ended."""
     command = [sys.executable, "-I", "-S", "-c", program]
-    environment = {"VICTIM": "yes"}
     process = subprocess.Popen(command, env=environment, cwd=P, stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
@@ -178,14 +184,34 @@ def victim() -> Generator[int]:
 
 
 @contextmanager
+def elsewhere() -> Generator[None]:
+    """A program in a network of its own, if that can be had, with sockets that have names."""
+    flags = 0x40000000 | (0x10000000 if os.geteuid() else 0)
+    program = (
+        "import ctypes, signal, socket, sys; "
+        f"ctypes.CDLL(None).unshare({flags}) and sys.exit(); "
+        f"server = socket.socket(socket.AF_UNIX); server.bind({str(P / 'elsewhere.sock')!r}); "
+        "server.listen(); datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); "
+        f"datagrams.bind({str(P / 'datagrams.sock')!r}); print('up', flush=True); signal.pause()"
+    )
+    with running(program):
+        yield
+
+
+@contextmanager
 def shared_memory() -> Generator[None]:
-    identifier = libc.shmget(SHARED_MEMORY_KEYS + os.getpid(), 64, 0o1600)
+    """And what else goes by such a number: a queue of messages, a semaphore."""
+    number = SHARED_MEMORY_KEYS + os.getpid()
+    identifier = libc.shmget(number, 64, 0o1600)
+    queue, semaphore = libc.msgget(number, 0o1600), libc.semget(number, 1, 0o1600)
     file = Path(f"/dev/shm/dragoman-test-{os.getpid()}")
     file.write_text("x")
     try:
         yield
     finally:
         libc.shmctl(identifier, 0, None)
+        libc.msgctl(queue, 0, None)
+        libc.semctl(semaphore, 0, 0)
         file.unlink()
 
 
@@ -326,6 +352,7 @@ def main() -> None:
         around.enter_context(keys())
         terminal = around.enter_context(own_terminal())
         target = around.enter_context(victim())
+        around.enter_context(elsewhere())
         around.enter_context(shared_memory())
         # None may be in /tmp, which nobody sees from inside.
         for path in PROGRAMS:

@@ -9,8 +9,9 @@ import asyncio
 import fcntl
 import os
 import shutil
+import stat
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -154,11 +155,36 @@ class Fence:
 
 
 def sockets_of_others() -> list[str]:
-    """Every socket with a name in the file system that is in use now."""
+    """Every socket with a name in the file system that is in use now, in whichever network: one
+    that is found by its name can be connected to from any of them."""
+    names = {name for table in _socket_tables() for name in listening_sockets(table)}
+    return sorted(filter(_is_socket, names))
+
+
+def _socket_tables() -> Iterator[str]:
+    """The kernel's list for each network namespace that a process is in."""
+    seen: set[int] = set()
+    for process in ("self", *filter(str.isdecimal, _names("/proc"))):
+        table = Path(f"/proc/{process}/net/unix")
+        with suppress(OSError):  # the process has ended
+            if (identity := table.stat().st_ino) not in seen:
+                seen.add(identity)
+                yield table.read_text(errors="surrogateescape")
+
+
+def _names(folder: str) -> list[str]:
     try:
-        return listening_sockets(Path("/proc/net/unix").read_text(errors="surrogateescape"))
+        return os.listdir(folder)
     except OSError:
         return []
+
+
+def _is_socket(path: str) -> bool:
+    """By this name here: a process may have files of its own, where it names another one."""
+    try:
+        return stat.S_ISSOCK(os.stat(path).st_mode)
+    except OSError:
+        return False
 
 
 # ── the temporary folder ────────────────────────────────────────────────────────────────────────

@@ -7,6 +7,7 @@ folders and the tables; looks at the disk, and changes nothing on it.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +18,8 @@ import msgspec
 
 from dragoman.data_directory import data_directory, settings_file
 from dragoman.errors import ConfigError
+from dragoman.fence.kernel_calls import landlock_version
+from dragoman.fence.landlock import GOVERNS_SIGNALS, GOVERNS_TRUNCATION
 from dragoman.fence.plan import FencePlan
 from dragoman.host.fence import covered_paths
 from dragoman.host.fence.mount_table import Mount, names_elsewhere
@@ -108,17 +111,21 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
         open_places = [
             Gap(each.path, f"Landlock cannot do this: it {_open(each)}") for each in missing
         ]
-        return [*self.gaps, *open_places, *_LANDLOCK_GAPS]
+        return [*self.gaps, *open_places, *landlock_gaps(landlock_version())]
 
 
-_LANDLOCK_GAPS = tuple(
-    Gap(what, f"Landlock does not govern it: {how}")
-    for what, how in {
+def landlock_gaps(version: int) -> list[Gap]:
+    """What Landlock of this version leaves open, wherever it is."""
+    gaps = {
         "modes, times and attributes": "those of your files outside can be changed",
         "sockets of other programs": "D-Bus, docker and agents for keys can be asked",
         "processes of yours": "they are visible, and share memory, keys and terminals with it",
-    }.items()
-)
+    }
+    if version < GOVERNS_TRUNCATION:
+        gaps["truncate(2)"] = "your files outside can be cut; it does so from Linux 6.2 on"
+    if version < GOVERNS_SIGNALS:
+        gaps["signals"] = "your other processes can be ended; it does so from Linux 6.12 on"
+    return [Gap(what, f"Landlock does not govern it: {how}") for what, how in gaps.items()]
 
 
 def _open(place: FencePlace) -> str:
@@ -148,6 +155,7 @@ def floor_for(
     found = [each for root in roots for each in _protected(root)]
     kept_back = filter(os.path.exists, map(_real, own.held))
     found += [ProtectedPath(path, own.reason) for path in kept_back]
+    found += _with_other_names(found)
     inside = tuple(place.path for place in writable)
     held = [each for each in found if each.held and _is_beneath(each.path, inside)]
     covered = [
@@ -365,6 +373,21 @@ def _as_found(entry: os.DirEntry[str], name: str, reason: str) -> ProtectedPath:
 
 def _link(path: str, reason: str) -> ProtectedPath:
     return ProtectedPath(path, f"{reason}; it is a link, which can be replaced", held=False)
+
+
+def _with_other_names(found: Iterable[ProtectedPath]) -> list[ProtectedPath]:
+    """A mount holds one name of a file, and it may have more (hard links)."""
+    reason = "it has another name (a hard link), by which it can be changed"
+    files = (each for each in found if each.held and _has_other_names(each.path))
+    return [ProtectedPath(each.path, f"{each.reason}; {reason}", held=False) for each in files]
+
+
+def _has_other_names(path: str) -> bool:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
 
 
 _HOOKS = "git runs the commands in it"
