@@ -18,6 +18,7 @@ from dragoman.client.capabilities import lacking_for
 from dragoman.client.client import Client
 from dragoman.client.dialects.dialect import Place
 from dragoman.client.sessions.folder_tracker import FolderTracker
+from dragoman.client.sessions.parking import parked_in_doubt
 from dragoman.client.sessions.session import Session
 from dragoman.errors import (
     AuthRequired,
@@ -39,12 +40,12 @@ from dragoman.hub.session_records import with_more, workspace_of
 from dragoman.hub.stored.ledger import StoreLedger
 from dragoman.hub.stored.spent import count_stored
 from dragoman.hub.stored.stored_sessions import state_to_go_on, status_of
-from dragoman.session.events import ParkingChanged
+from dragoman.session.events import Event, ParkingChanged, TurnLimited
 from dragoman.session.facts import Parking, SystemPrompt
 from dragoman.session.limits.output_quota import OutputLimits, OutputQuota
 from dragoman.session.reduce import reduce
 from dragoman.session.state import ENDED, FORKED, SessionState, loose_ends
-from dragoman.store.base import LEASE_SECONDS, Store
+from dragoman.store.base import LEASE_SECONDS, Store, events_of_types
 from dragoman.store.records import (
     Batch,
     Lease,
@@ -54,6 +55,7 @@ from dragoman.store.records import (
     SessionRecord,
     StoredCommand,
     encode_events,
+    readable_events,
 )
 
 logger = logging.getLogger("dragoman.hub")
@@ -322,10 +324,20 @@ class Opener:
             # The owner may have ended before it could write down what the agent calls it.
             record.agent_session_id = record.agent_session_id or state.session_id or None
         if ends := loose_ends(state, reason or why):
+            if reason is None and state.turn is not None:
+                ends = [*await self._in_doubt(record, state), *ends]
             await self._append(lease, state, ends)
         record.last_seq = state.last_seq
         self.to_recover.pop(lease.session_id, None)
         return record, state
+
+    async def _in_doubt(self, record: SessionRecord, state: SessionState) -> list[Event]:
+        types = "turn_limited", "parking_changed"
+        bodies = [each.body async for each in events_of_types(self._store, record.id, types)]
+        events = readable_events(bodies)
+        told = [each for each in events if isinstance(each, TurnLimited | ParkingChanged)]
+        doubt = parked_in_doubt(state, told)
+        return [] if doubt is None else [doubt]
 
     async def _append(self, lease: Lease, state: SessionState, events: list[Any]) -> None:
         first, now = state.last_seq + 1, time.time()

@@ -75,7 +75,8 @@ class ParkedSessions:
 
     async def _change(self, session_id: str, change: Callable[[Parking], e.ParkingChanged]) -> None:
         try:
-            await self._opener.change_parked(session_id, change)
+            async with self._hub.running.opening(session_id):
+                await self._opener.change_parked(session_id, change)
         except KeyError:
             raise _not_parked(session_id) from None
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from dragoman.agents.limit_reports import ReportedLimit, limit_in_answer, limit_in_error
 from dragoman.client.sessions.turn import Turn
@@ -20,7 +22,7 @@ from dragoman.errors import DragomanError, RemoteError
 from dragoman.session import events as e
 from dragoman.session.content import Content, Text
 from dragoman.session.facts import LimitKind, OnLimit, Parking, ParkingOutcome
-from dragoman.session.state import ToolCall
+from dragoman.session.state import NoticeEntry, SessionState, ToolCall, UserEntry
 
 if TYPE_CHECKING:
     from dragoman.client.sessions.session import Session
@@ -255,6 +257,40 @@ def dropped_parking(parking_id: str, handed_to: str | None = None) -> e.ParkingC
     return e.ParkingChanged(
         title, source="client", parking_id=parking_id, outcome=outcome, session_id=handed_to
     )
+
+
+def parked_in_doubt(
+    state: SessionState, told: Sequence[e.TurnLimited | e.ParkingChanged]
+) -> e.TurnLimited | None:
+    """What to record before the running turn is ended because its process has: when that had just
+    sent a parked prompt and the agent has not done anything since, nobody knows whether the agent
+    has got it, and a person has to say. `told` is what the session has had of these. None if
+    nothing is in doubt."""
+    turn = state.turn
+    if turn is None or turn.status == "cancelling" or _was_answered(state, turn.id):
+        return None
+    sent = (each for each in told if isinstance(each, e.ParkingChanged) and each.turn_id == turn.id)
+    ids = {each.parking_id for each in sent if each.outcome == "continued"}
+    limited = (each for each in told if isinstance(each, e.TurnLimited))
+    parked = next((x.parked for x in limited if x.parked is not None and x.parked.id in ids), None)
+    if parked is None:
+        return None
+    parked = msgspec.structs.replace(parked, id=turn.id, resumes_at=None)
+    return e.TurnLimited(
+        "the process that sent the parked prompt has ended: the agent may not have got it",
+        "warning",
+        _outlook(parked, parked.attempt, "ask"),
+        source="client",
+        turn_id=turn.id,
+        kind=parked.kind,
+        ends_at=parked.ends_at,
+        parked=parked,
+    )
+
+
+def _was_answered(state: SessionState, turn_id: str) -> bool:
+    ours = (each for each in state.entries if each.turn_id == turn_id)
+    return not all(isinstance(each, UserEntry | NoticeEntry) for each in ours)
 
 
 def taken_over(session_id: str, parking_id: str) -> e.ParkingChanged:

@@ -56,9 +56,14 @@ async def session_and_day(store: Store, session_id: str, prices: Prices) -> list
     record = await store.session(session_id)
     if record is None:
         return []
+    return [await spent_by(store, record, prices), await used_today(store, prices)]
+
+
+async def used_today(store: Store, prices: Prices) -> Spending:
+    """What all sessions have used since midnight, without tool calls and waiting."""
     now = datetime.fromtimestamp(store.now())
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     day = Spending()
     async for turn in used_turns(store, midnight, prices, briefly=True):
         day.add(turn.spent)
-    return [await spent_by(store, record, prices), day]
+    return day
