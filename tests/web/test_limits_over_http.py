@@ -39,7 +39,11 @@ async def test_a_session_has_the_limits_that_it_was_given(tmp_path: Path) -> Non
         ({"cost": -1}, "limits[0].cost: expected a number above 0, not -1"),
         ({"toolCalls": 0}, "limits[0].toolCalls: expected a number above 0, not 0"),
         ({"time": "5x"}, "limits[0].time: expected a time such as"),
-        ({}, "limits[0]: expected one of cost, tokens, time"),
+        (
+            {"cost": 1, "currency": "eur"},
+            "currency: expected a currency such as \"EUR\", not 'eur'",
+        ),
+        ({}, "limits[0]: expected one of cost, tokens, time, toolCalls, turns"),
         ({"turns": 1, "per": "turn"}, "limits[0].turns: expected a limit of more than a turn"),
         ({"turns": 1, "per": "week"}, "$.limits[0].per"),
         ({"turns": 1, "then": "park"}, "$.limits[0].then"),

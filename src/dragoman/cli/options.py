@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
@@ -44,6 +45,11 @@ LISTS = {
 
 class Parser(argparse.ArgumentParser):
     """A parser that reports a usage error in one line instead of printing the usage."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # A value, so that the type of its option says what is wrong with it: `-5m` too.
+        self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def error(self, message: str) -> NoReturn:
         from dragoman.cli.exit_codes import Exit, tell  # only needed for usage errors

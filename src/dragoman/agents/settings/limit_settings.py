@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import math
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, cast
 
@@ -65,7 +66,7 @@ def _limits(entry: Any, place: str, agents: Collection[str], where: str) -> list
             most=_most(entry[each], f"{place}.{each}", each),
             per=per,
             then=_one_of(entry, place, "then", REACTIONS),
-            currency=_word(entry, place, "currency", "USD"),
+            currency=_currency(entry, place),
             agent=_agent(entry, place, agents),
             project=_project(entry, place),
             source=f"{place}.{each} of {where}",
@@ -153,6 +154,7 @@ def must_be_told(limits: Iterable[SpendingLimit], known: KnownAgent | None) -> N
             raise LimitUnusable(limit.source, f"{reason}; {advice}")
 
 
+_CURRENCY = re.compile("[A-Z]{3}")
 _MOST_MONEY = 1e6
 """For a million tokens; more is not believed."""
 
@@ -172,13 +174,18 @@ def _price_in(entry: Mapping[str, Any], place: str) -> Price:
     for key in ("input", "output"):
         if key not in entry:
             raise BadLimit(place, f"`input` and `output`, but there is no `{key}`")
-    currency = entry.get("currency", "USD")
-    if not isinstance(currency, str) or not 0 < len(currency) <= 16:
-        raise BadLimit(f"{place}.currency", f'a currency such as "EUR", not {currency!r}')
     amounts: dict[str, Any] = {
         key: _amount(entry[key], f"{place}.{key}") for key in entry if key != "currency"
     }
-    return Price(**amounts, currency=currency, source="settings")
+    return Price(**amounts, currency=_currency(entry, place), source="settings")
+
+
+def _currency(entry: Mapping[str, Any], place: str) -> str:
+    """As agents write it: a limit in any other unit could never be compared."""
+    currency = entry.get("currency", "USD")
+    if not isinstance(currency, str) or _CURRENCY.fullmatch(currency) is None:
+        raise BadLimit(f"{place}.currency", f'a currency such as "EUR", not {currency!r}')
+    return currency
 
 
 def _amount(value: Any, place: str) -> float:

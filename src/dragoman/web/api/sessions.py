@@ -184,8 +184,8 @@ def _limits_of(server: Server, body: NewSession) -> SessionLimits:
     try:
         limits = read_limits(entries, agents, "this session")
     except BadLimit as error:
-        place = error.place.replace("tool_calls", "toolCalls")
-        raise RequestFailed(400, "invalid", f"{place}: expected {error.expected}") from None
+        sentence = f"{error.place}: expected {error.expected}".replace("tool_calls", "toolCalls")
+        raise RequestFailed(400, "invalid", sentence) from None
     named = (msgspec.structs.replace(each, source="the session's limit") for each in limits)
     return SessionLimits(limits=tuple(named), on_limit=body.on_limit)
 
