@@ -577,7 +577,8 @@ def test_the_list_fits_a_narrow_terminal_and_its_ids_are_good_for_use(user: Drag
     said(user, "--cwd", str(deep), "--session", "fix", "mend the parser, and then the tests")
     command = [str(COMMAND), "sessions", "list"]
     with on_screen(command, env=user.env, cwd=user.workspace, width=80) as screen:
-        header, row, _ = screen.wait_for("exit code 0").rstrip().split("\n")
+        header, row, today, _ = screen.wait_for("exit code 0").rstrip().split("\n")
+    assert today.startswith("all sessions today: 1 turn, ")
     assert header.split()[:3] == ["SESSION", "STATUS", "AGE"]
     assert header.index("[NAME] TITLE") == row.index("[fix] mend the parser")
     assert "…" in row.split()[4]

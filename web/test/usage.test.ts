@@ -16,7 +16,7 @@ test('what is not known is unknown, and never zero', () => {
 test('a sum with gaps is at least that, and the gaps are told', () => {
   const some = spent({ turns: 3, tokens: tokens(1234), cost: { USD: 1.2 }, estimated: { USD: 0.2 }, turnsWithoutTokens: 1, turnsWithoutCost: 2 })
   expect([tokensOf(some), costOf(some)]).toEqual(['≥ 1,234', '≥ $1.20'])
-  expect(gapsOf(some)).toEqual(['1 turn without all tokens.', '2 turns without a price.', '$0.20 of the cost is estimated from the prices of the models.'])
+  expect(gapsOf(some)).toEqual(['The tokens of 1 turn are not known, or only in part.', 'The cost of 2 turns is not known, or only in part.', '$0.20 of the cost is estimated from the prices of the models.'])
   expect(gapsOf(spent({}))).toEqual([])
 })
 

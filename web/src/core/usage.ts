@@ -32,8 +32,8 @@ export function timeOf(seconds: number): string {
 /** What the sums leave out, and what in them was not reported by an agent. */
 export function gapsOf(spent: Spending): string[] {
   const told: string[] = []
-  if (spent.turnsWithoutTokens > 0) told.push(`${plural(spent.turnsWithoutTokens, 'turn')} without all tokens.`)
-  if (spent.turnsWithoutCost > 0) told.push(`${plural(spent.turnsWithoutCost, 'turn')} without a price.`)
+  if (spent.turnsWithoutTokens > 0) told.push(`The tokens of ${plural(spent.turnsWithoutTokens, 'turn')} are not known, or only in part.`)
+  if (spent.turnsWithoutCost > 0) told.push(`The cost of ${plural(spent.turnsWithoutCost, 'turn')} is not known, or only in part.`)
   const estimated = sumsOf(spent.estimated)
   if (estimated !== '') told.push(`${estimated} of the cost is estimated from the prices of the models.`)
   return told

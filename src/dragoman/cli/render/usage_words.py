@@ -68,9 +68,11 @@ def gaps(spent: Spending) -> list[str]:
     """What the sums leave out, and what in them was not reported; a sentence each."""
     told: list[str] = []
     if spent.turns_without_tokens:
-        told.append(f"{counted(spent.turns_without_tokens, 'turn')} without all tokens")
+        turns = counted(spent.turns_without_tokens, "turn")
+        told.append(f"the tokens of {turns} are not known, or only in part")
     if spent.turns_without_cost:
-        told.append(f"{counted(spent.turns_without_cost, 'turn')} without a price")
+        turns = counted(spent.turns_without_cost, "turn")
+        told.append(f"the cost of {turns} is not known, or only in part")
     if spent.estimated:
         told.append(f"{_sums(spent.estimated)} estimated from the prices of the models")
     return told

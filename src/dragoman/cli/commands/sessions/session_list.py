@@ -11,16 +11,19 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
+import msgspec
+
 from dragoman.agents.settings.settings_file import load_settings
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.render.event_text import called
 from dragoman.cli.render.printed_json import indented_json
-from dragoman.cli.render.usage_words import cost_sum, duration, token_sum
+from dragoman.cli.render.usage_words import cost_sum, duration, in_short, token_sum
 from dragoman.cli.run.hub_access import opened_hub, opened_store
 from dragoman.cli.standard_streams import terminal_width
 from dragoman.client.capabilities import SessionInfo
 from dragoman.hub.running.agent_pool import KnownSession, known_sessions
 from dragoman.hub.stored.spent import spent_by
+from dragoman.hub.stored.usage_report import used_today
 from dragoman.safe_text import columns, single_line
 from dragoman.schema.model import wire_name
 from dragoman.session.limits.model_prices import all_prices
@@ -34,6 +37,8 @@ Used: TypeAlias = Mapping[str, Spending]
 _SHORT_ID = 10
 _ROOM_FOR_USED = 110
 """Columns of a terminal from which on a list says what sessions have used."""
+_NOT_COUNTED = ("toolCalls", "waited", "parked")
+"""By `spent_by`."""
 _FOUND = {"\x01": "", "\x02": ""}
 
 
@@ -61,12 +66,15 @@ async def _list(options: argparse.Namespace, folder: str | None) -> None:
         records = await store.sessions(wanted)
         hosts = None if store.is_local else await _hosts(store)
         spent: Used = {} if options.names else await _spent(store, records, options)
+        today = Spending() if options.names or options.json else await _today(store, options)
     if options.names:
         print("\n".join(word for record in records for word in (record.name, record.id) if word))
     elif options.json:
         print_json(
             [
-                session_fields(each) | _whereabouts(each, hosts) | {"spent": spent[each.id]}
+                session_fields(each)
+                | _whereabouts(each, hosts)
+                | {"spent": _counted(spent[each.id])}
                 for each in records
             ]
         )
@@ -75,6 +83,8 @@ async def _list(options: argparse.Namespace, folder: str | None) -> None:
     else:
         print("\n".join(_table(records, hosts, spent)))
         _tell_of_more(records, options.limit)
+        if today.turns:
+            print(f"all sessions today: {in_short(today)}")
 
 
 async def _spent(store: Store, records: list[SessionRecord], options: argparse.Namespace) -> Used:
@@ -83,6 +93,19 @@ async def _spent(store: Store, records: list[SessionRecord], options: argparse.N
         return {}
     prices = all_prices(load_settings(options.settings).prices)
     return {record.id: await spent_by(store, record, prices) for record in records}
+
+
+async def _today(store: Store, options: argparse.Namespace) -> Spending:
+    """For people; nothing for programs."""
+    if not sys.stdout.isatty():
+        return Spending()
+    return await used_today(store, all_prices(load_settings(options.settings).prices))
+
+
+def _counted(spent: Spending) -> dict[str, Any]:
+    """Without what is not counted for a list, which would be 0."""
+    fields = msgspec.to_builtins(spent)
+    return {name: fields[name] for name in fields if name not in _NOT_COUNTED}
 
 
 async def _hosts(store: Store) -> Hosts:
