@@ -15,6 +15,7 @@ from dragoman.session.facts import (
     ConfigOption,
     Cost,
     Decision,
+    LimitScope,
     Measure,
     ModelTokens,
     Parking,
@@ -24,7 +25,12 @@ from dragoman.session.facts import (
 )
 from dragoman.session.limits.prices import Price, Prices, amount_of, plain_name, price_of
 from dragoman.session.limits.spending import Meter, Spending, Tokens
-from dragoman.session.limits.spending_limits import SpendingLimit, limits_for, seconds_in
+from dragoman.session.limits.spending_limits import (
+    OF_THE_SESSION,
+    SpendingLimit,
+    limits_for,
+    seconds_in,
+)
 
 
 def metered(*events: e.Event, prices: Prices | None = None) -> Meter:
@@ -298,6 +304,20 @@ def test_a_cost_in_another_currency_cannot_be_compared() -> None:
         "the turn was stopped: the agent reports its cost in USD, and --max-cost is in EUR, so "
         "that it cannot be checked; to continue, give --max-cost in USD and send another prompt"
     )
+
+
+@pytest.mark.parametrize(
+    ("per", "words"),
+    [
+        ("session", "; to continue, start a new session with another limit"),
+        ("day", "; to continue, start a new session with another limit"),
+        ("turn", "; to continue, send another prompt"),
+    ],
+)
+def test_nobody_is_told_to_raise_what_cannot_be_raised(per: LimitScope, words: str) -> None:
+    limit = SpendingLimit(measure="tool_calls", most=2, per=per, source=OF_THE_SESSION)
+    for outcome in ("stopped", "not_sent"):
+        assert limit.sentence(_SPENT, outcome).endswith(f"allows 2 tool calls{words}")
 
 
 @pytest.mark.parametrize(

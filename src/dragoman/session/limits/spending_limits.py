@@ -18,6 +18,8 @@ Reaction: TypeAlias = Literal["stop", "ask", "warn"]
 SCOPES: tuple[LimitScope, ...] = ("session", "turn", "day", "agent", "project")
 REACTIONS: tuple[Reaction, ...] = ("stop", "ask", "warn")
 
+OF_THE_SESSION = "the session's limit"
+"""The `source` of a limit that a session was given when it began, and that cannot be changed."""
 MEASURES: tuple[Measure, ...] = ("cost", "tokens", "time", "tool_calls", "turns")
 _COUNTS: frozenset[Measure] = frozenset({"tool_calls", "turns"})
 _MOST = 1e12
@@ -116,7 +118,14 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             what = self.use_in_words(spent)
             allowed = f"{self.source} allows {self._amount(self.most)}"
             raised = f"raise {self.source}"
-        return f"{_DONE[outcome]}{what}, and {allowed}{_GO_ON[outcome].format(raised)}"
+        return f"{_DONE[outcome]}{what}, and {allowed}{self._go_on(outcome, raised)}"
+
+    def _go_on(self, outcome: LimitOutcome, raised: str) -> str:
+        if self.source != OF_THE_SESSION or outcome not in ("stopped", "not_sent"):
+            return _GO_ON[outcome].format(raised)
+        if self.per == "turn":
+            return "; to continue, send another prompt"
+        return "; to continue, start a new session with another limit"
 
     def use_in_words(self, spent: Spending) -> str:
         """Such as: this session has used 3 tool calls."""

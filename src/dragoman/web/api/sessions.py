@@ -16,7 +16,7 @@ from dragoman.hub.stored.spent import used_turns
 from dragoman.hub.stored.usage_report import total_of, usage_rows
 from dragoman.session.content import Content
 from dragoman.session.limits.model_prices import all_prices
-from dragoman.session.limits.spending_limits import SessionLimits
+from dragoman.session.limits.spending_limits import OF_THE_SESSION, SessionLimits
 from dragoman.session.state import (
     AgentEntry,
     AnyEntry,
@@ -186,7 +186,7 @@ def _limits_of(server: Server, body: NewSession) -> SessionLimits:
     except BadLimit as error:
         sentence = f"{error.place}: expected {error.expected}".replace("tool_calls", "toolCalls")
         raise RequestFailed(400, "invalid", sentence) from None
-    named = (msgspec.structs.replace(each, source="the session's limit") for each in limits)
+    named = (msgspec.structs.replace(each, source=OF_THE_SESSION) for each in limits)
     return SessionLimits(limits=tuple(named), on_limit=body.on_limit)
 
 
