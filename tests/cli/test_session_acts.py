@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -190,6 +191,35 @@ def test_what_a_session_changed_is_shown_and_undone(user: Dragoman) -> None:
     assert not file.exists()
     assert user("sessions", "revert", "fix").lines == ["nothing to revert"]
     assert user("sessions", "changes", "fix").lines == ["no changes"]
+
+
+_BY_ITSELF = """
+from pathlib import Path
+from dragoman.testing import AgentTurn, ScriptedAgent
+
+async def answer(turn: AgentTurn) -> None:
+    (Path(turn.cwd) / "notes.txt").write_text("changed")
+
+ScriptedAgent(answer).serve_stdio()
+"""
+
+
+def test_without_its_snapshots_one_line_says_what_is_not_known(user: Dragoman) -> None:
+    (user.workspace / "notes.txt").write_text("mine")
+    program = user.home / "agent.py"
+    program.write_text(_BY_ITSELF)
+    alone = {"command": sys.executable, "args": [str(program)]}
+    user.write_settings({"agent_servers": {"alone": alone}})
+    assert user("-a", "alone", "--session", "fix", "please begin").code == 0
+    assert user("sessions", "changes", "fix").lines[0].startswith("notes.txt")
+    [snapshots] = user.state.rglob("snapshots")
+    shutil.rmtree(snapshots)
+    shown = user("sessions", "changes", "fix")
+    assert (shown.code, shown.lines) == (0, ["no changes were seen"])
+    reason = f"the snapshots of {user.workspace} are not in this data directory"
+    assert (shown.err.startswith(f"incomplete: {reason}"), shown.err.count("\n")) == (True, 1)
+    refused(user("sessions", "revert", "fix"), f"nothing was reverted: {reason}", code=1)
+    assert (user.workspace / "notes.txt").read_text() == "changed"
 
 
 def test_a_hunk_is_undone_and_the_revert_too(user: Dragoman) -> None:

@@ -262,8 +262,11 @@ async def test_nothing_is_written_through_a_link(
     await watched.turn("t", lambda _: (folder / "sub" / "file").write_text("after\n"))
     shutil.rmtree(folder / "sub")
     (folder / "sub").symlink_to(outside)
-    with pytest.raises(RevertConflict):
+    with pytest.raises(RevertConflict) as refused:
         await watched.revert(force=True)
+    [(path, reason)] = refused.value.reasons.items()
+    assert (path, str(folder) in reason) == (str(folder / "sub" / "file"), False)
+    assert "symbolic link" in reason
     assert list(outside.iterdir()) == []
 
 

@@ -22,7 +22,7 @@ from dragoman.host.snapshots.folder_scan import shown
 from dragoman.host.snapshots.git_output import LINK, PLAIN, PROGRAM, Blob
 from dragoman.host.snapshots.shadow import Shadow
 from dragoman.host.workspace.atomic import Existing, read_up_to, remove, replace
-from dragoman.host.workspace.jail import Jail, Known, Target
+from dragoman.host.workspace.jail import Jail, Known, Target, reason_of
 from dragoman.host.workspace.regular_file import SAFELY
 
 _BATCH = 64 << 20
@@ -135,7 +135,7 @@ class _Work:
             except KeyError:
                 self._object(path, "its earlier content is gone")
             except RemoteError as error:
-                self._object(path, error.message)
+                self._object(path, reason_of(error))
             else:
                 self._done.append(each)
 

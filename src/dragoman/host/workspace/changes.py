@@ -18,7 +18,7 @@ import msgspec
 from dragoman.errors import RemoteError, ResourceNotFound, RevertConflict
 from dragoman.host.workspace.atomic import existing, remove, replace
 from dragoman.host.workspace.diffs import unified_diff
-from dragoman.host.workspace.jail import Jail, Resolved
+from dragoman.host.workspace.jail import Jail, Resolved, reason_of
 
 MAX_KEPT_BYTES = 64 << 20
 MAX_CHANGES = 10_000
@@ -223,7 +223,7 @@ def _look(jail: Jail, change: Change, force: bool) -> _Undo:
     try:
         now = _content(jail, change.path, most)
     except RemoteError as error:
-        return _Undo(change, None, error.message)
+        return _Undo(change, None, reason_of(error))
     if now == change.before or (now == change.after and not change.is_disturbed):
         return _Undo(change, now)
     if now is not None and len(now) > most:

@@ -446,5 +446,14 @@ def refusal(kind: type[RemoteError], path: str, reason: str, **data: int) -> Rem
     return kind(f"{shown}: {reason}", {"path": shown, "reason": reason, **data})
 
 
+def reason_of(error: RemoteError) -> str:
+    """For one who names the path as well."""
+    match error.data:
+        case {"reason": str(reason)}:
+            return reason
+        case _:
+            return error.message
+
+
 def _is_text(path: str) -> bool:
     return path.isascii() or path.encode("utf-8", "ignore").decode() == path

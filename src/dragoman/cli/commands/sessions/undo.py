@@ -76,7 +76,7 @@ def _fields(file: ChangedFile, root: str) -> dict[str, object]:
 def _print(found: FolderChanges, root: str) -> None:
     style = Style(colour=wants_colour(sys.stdout))
     if not found.files:
-        print("no changes")
+        print("no changes were seen" if found.problems else "no changes")
     for file in found.files:
         path = os.path.relpath(file.path, root) if root else file.path
         remarks = remarks_on(file.by, is_tracked=found.tracked)
