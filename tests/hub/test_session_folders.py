@@ -228,6 +228,33 @@ async def test_a_revert_during_a_turn_waits_for_its_end(tmp_path: Path, folder: 
         assert (folder / "two").exists()
 
 
+async def test_what_was_put_back_after_a_turn_is_known_when_the_turn_is_over(
+    tmp_path: Path, folder: Path
+) -> None:
+    agent = Own(lambda text: void((folder / text).write_text(text)))
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        first = await asked(live, "one")
+        agent.go_on.clear()
+        turn = await live.prompt("two")
+        reply = await hub.send(live.id, c.Revert(first))
+        agent.go_on.set()
+        await turn
+        found = await hub.folders.changes(live.id, reply["restore"])
+        assert ([each.path for each in found.files], found.tracked) == ([str(folder / "one")], True)
+        # One that was refused never happened.
+        (folder / "two").write_text("a person's\n")
+        agent.go_on.clear()
+        turn = await live.prompt("three")
+        refused = await hub.send(live.id, c.Revert())
+        agent.go_on.set()
+        await turn
+        found = await hub.folders.changes(live.id, refused["restore"])
+        assert (found.files, found.tracked) == ([], False)
+        titles = [x.title for x in await stored_events(hub, live.id) if isinstance(x, e.Notice)]
+        assert "someone changed it since" in titles[-1]
+
+
 async def test_a_revert_that_waits_comes_before_the_next_prompt(
     tmp_path: Path, folder: Path
 ) -> None:

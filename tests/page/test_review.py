@@ -67,6 +67,13 @@ async def test_hunks_are_kept_put_back_and_returned(tmp_path: Path) -> None:
         await expect(hunks).to_have_count(2)
         await expect(hunks.last).to_contain_text("kept")
         assert "def total" in path.read_text()
+        await page.evaluate(f"location.hash = '#/s/{session}'")
+        notice = page.locator(".notice.info").first
+        icon = await notice.locator(".icon").bounding_box()
+        words = await notice.locator(".told").bounding_box()
+        assert icon is not None
+        assert words is not None
+        assert icon["x"] + icon["width"] < words["x"]  # before them, not above
 
 
 async def test_comments_are_one_prompt_and_say_when_their_code_has_moved_on(
@@ -149,14 +156,30 @@ async def test_a_put_back_waits_for_the_end_of_the_turn(tmp_path: Path) -> None:
         await prompt(page, "Wait")
         await expect(page.locator(".said.agent").last).to_contain_text("Waiting.")
         await _open(page, session)
+        await page.get_by_label("Changed in").select_option(label="Change")
+        protected = page.get_by_role("region", name=".envrc")
+        await protected.get_by_role("button", name="Put back file").click()
+        await expect(protected.locator(".filehead")).to_contain_text("put back after the turn")
+        await page.get_by_label("Changed in").select_option(label="the whole session")
         app = page.get_by_role("region", name="src/app.py")
         await app.get_by_role("button", name="Put back file").click()
         await expect(page.locator(".toast")).to_contain_text("put back when it ends")
+        await page.reload()
         await expect(app.locator(".filehead")).to_contain_text("put back after the turn")
+        await page.get_by_role("button", name="2 put back").click()
+        listed = page.get_by_role("list", name="Put back").get_by_role("listitem")
+        await expect(listed.get_by_text("after the turn")).to_have_count(2)
         assert "def total" in (site.workspace / "src/app.py").read_text()
+        (site.workspace / ".envrc").write_text("another\n")  # so this one is refused
         (site.workspace / "go-on").touch()
         await expect(app).to_have_count(0)
         assert (site.workspace / "src/app.py").read_text() == _APP
+        await expect(listed).to_have_count(1)
+        await expect(listed.get_by_role("button", name="Undo")).to_be_visible()
+        await page.get_by_role("button", name="Send review").click()
+        said = page.locator(".said.user").last
+        await expect(said).to_contain_text("so the files are as they were before:\n- src/app.py")
+        await expect(said).not_to_contain_text(".envrc")
 
 
 async def test_a_rewind_goes_back_to_a_message_and_can_be_undone(tmp_path: Path) -> None:

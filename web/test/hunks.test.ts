@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { colours, tokenLines, withMark } from '../src/core/text/code_tokens'
 import { treeOrder, treeRows } from '../src/core/changes/file_tree'
 import type { FileChange } from '../src/core/generated/responses'
-import { anchorOf, changedRows, emphasised, fingerprint, hunksOf, pairs, placeOf, rowsBetween } from '../src/core/changes/hunks'
+import { anchorOf, changedRows, emphasised, fingerprint, hunksOf, pairs, placeOf, rowsBetween, saysMore } from '../src/core/changes/hunks'
 
 function changed(path: string, after: string, ...hunks: [number, number, string[]][]): FileChange {
   return {
@@ -102,4 +102,11 @@ test('a row has its colours or none, and loses no character to a mark', () => {
   expect(withMark([{ text: 'abc', kind: 'k' }, { text: 'def', kind: '' }], [2, 4])).toEqual([
     { text: 'ab', kind: 'k' }, { text: 'c', kind: 'k', mark: true }, { text: 'd', kind: '', mark: true }, { text: 'ef', kind: '' },
   ])
+})
+
+test('a diff that only says what is said in words is not shown as well', () => {
+  const named = (diff: string) => saysMore({ ...CHANGE, hunks: [], diff })
+  expect(named('rename from a.py\nrename to b.py\nold mode 100644\nnew mode 100755\n')).toBe(false)
+  expect([named('New empty file\n'), named('Deleted folder\n'), named('')]).toEqual([false, false, false])
+  expect([named('Not shown: too large for one response\n'), named('rename from a\nrename to b\n-x\n')]).toEqual([true, true])
 })

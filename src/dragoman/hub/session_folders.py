@@ -115,6 +115,7 @@ class Folders:
         live = self._hub.live.get(session_id)
         if live is not None and live.session.tracker is not None:
             await live.session.tracker.settled()
+            await live.session.tracker.restored()
             await live.recording.shown()
         history = await read_history(self._hub.store, record)
         known = await self._known(record, turn_id, history)

@@ -137,6 +137,14 @@ class FolderTracker:
         if self._ending is not None:
             await asyncio.wait([self._ending], timeout=_END_SECONDS)
 
+    async def restored(self) -> None:
+        """Until the restores whose turn is over are done, too; not for long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_END_SECONDS):
+                for done, turn in list(self._restores.items()):
+                    if turn is None or turn.done:
+                        await done.wait()
+
     # ── what happened, and the way back ───────────────────────────────────────────────────────
 
     def written(self, turn_id: str) -> Sequence[Change]:

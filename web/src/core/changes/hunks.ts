@@ -62,6 +62,14 @@ function hunkOf(path: string, id: string | null, rows: DiffRow[], by: Author[]):
   return { id, key, rows, by, added: added.length, removed: removed.length, start: near[0] ?? 0, end: near.at(-1) ?? 0 }
 }
 
+/** Lines of a diff that are said in words. */
+const SAID = /^(rename (from|to) |(old|new) mode |(New|Deleted) (empty file|folder)$|Binary files )/
+
+/** Whether its diff has more to say than the hunks and what is said of a file in words, such as why there are none. */
+export function saysMore({ diff }: FileChange): boolean {
+  return diff.split('\n').some((line) => line !== '' && !SAID.test(line))
+}
+
 /** What a person has looked at when they mark the file as viewed: after another change it no longer is. */
 export function fingerprint(change: FileChange): string {
   const { status, oldPath, oldMode, newMode, oldSize, newSize, added, removed, turns } = change

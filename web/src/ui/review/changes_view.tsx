@@ -19,7 +19,7 @@ import { changeSettings, settings, settingsChanged } from '../shell/settings'
 import { Counts, FileCard, type FileActions } from './file_card'
 import { FileList, viewedWords } from './file_list'
 import { changeReview, pendingReview, reviewsChanged, type PendingComment } from './pending_review'
-import { putBack } from './restores'
+import { putBack, settleRestores } from './restores'
 import { ReviewBar } from './review_bar'
 import { useReviewKeys } from './review_keys'
 
@@ -45,14 +45,16 @@ export function ChangesView({ session, all, wide = false }: { session: LiveSessi
   const roomy = useWide('(min-width: 700px)')
   const split = wide && roomy && settings().diffs === 'split'
   const marks = useMarks(session, changes)
-  const [waiting, wait] = useWaiting(session)
+  const { undone } = pendingReview(session.id)
+  const waiting = useMemo(() => new Set(undone.flatMap(({ waits }) => waits ?? [])), [undone])
   const undo = useCallback((change: FileChange | null, hunk: ReviewHunk | null) => {
     const what = { ...(turn && { turnId: turn }), ...(hunk?.id ? { hunks: [hunk.id] } : change && { paths: [change.path] }) }
     // Without snapshots, nothing can bring it back.
     if (!told?.tracked && !window.confirm(`Put back ${reveal(change === null ? 'all files Dragoman wrote' : within(change.path, session.state.cwd))}? This cannot be undone.`)) return
     const subject = { path: change?.path ?? '', start: hunk?.start ?? 0, end: hunk?.end ?? 0 }
-    void putBack(session, what, subject, again).then((done) => { if (done) wait(hunk?.key ?? change?.path ?? '') })
+    void putBack(session, what, subject, hunk?.key ?? change?.path ?? '', again)
   }, [session, turn, told, all, ofTurn])
+  useSettling(session)
   const actions: FileActions = { ...marks.actions, putBack: undo }
   const files = useFiles(changes, marks.folded, columns)
   const list = <FileList changes={changes} cwd={cwd} viewed={marks.viewed} comments={marks.counts} current={files.current} show={files.show} />
@@ -139,12 +141,10 @@ function mark(session: string, change: FileChange, seen: boolean): void {
   changeReview(session, { viewed: seen ? { ...others, [change.path]: fingerprint(change) } : others })
 }
 
-/** What was asked for while a turn runs, until it has ended. */
-function useWaiting(session: LiveSession): [ReadonlySet<string>, (key: string) => void] {
-  const [waiting, set] = useState<ReadonlySet<string>>(new Set())
+/** Once no turn runs, what waited for its end has been put back, or was refused. */
+function useSettling(session: LiveSession): void {
   const busy = runningTurn(session.state) !== null
-  useEffect(() => { if (!busy) set(new Set()) }, [busy])
-  return [waiting, (key) => { if (runningTurn(session.state) !== null) set((now) => new Set(now).add(key)) }]
+  useEffect(() => { if (!busy) void settleRestores(session) }, [session, busy])
 }
 
 // ── files, and the way from one to the next ──────────────────────────────────────────────────
@@ -254,19 +254,20 @@ function Head({ session, told, changes, viewed, turn, choose, wide, roomy, undo,
           <strong>{plural(changes.length, 'file')} changed</strong> <Counts added={added} removed={removed} />
           <span className="quiet">{viewedWords(viewed, changes.length)}</span>
           {told?.live && <span className="tag high">the turn is still running</span>}
-          <span className="space" />
-          {wide
-            ? roomy && <Layouts />
-            : <button type="button" className="small" onClick={() => go(paths.review(session.id))}><Icon name="read" /> Review</button>}
-          {revertible > 0 && (waits
-            ? <span className="tag high">put back after the turn</span>
-            : sure
-              ? <span className="sure" role="group" aria-label="Put back everything?">
-                  <span>Put back {plural(revertible, 'file')}?</span>
-                  <button type="button" className="danger small" autoFocus onClick={() => { setSure(false); undo() }}>Put back</button>
-                  <button type="button" className="ghost small" onClick={() => setSure(false)}>Cancel</button>
-                </span>
-              : <button type="button" className="small" onClick={() => setSure(true)}><Icon name="undo" /> {turn ? 'Put back turn' : 'Put back all'}</button>)}
+          <div className="sumacts">
+            {wide
+              ? roomy && <Layouts />
+              : <button type="button" className="small" onClick={() => go(paths.review(session.id))}><Icon name="read" /> Review</button>}
+            {revertible > 0 && (waits
+              ? <span className="tag high">put back after the turn</span>
+              : sure
+                ? <span className="sure" role="group" aria-label="Put back everything?">
+                    <span>Put back {plural(revertible, 'file')}?</span>
+                    <button type="button" className="danger small" autoFocus onClick={() => { setSure(false); undo() }}>Put back</button>
+                    <button type="button" className="ghost small" onClick={() => setSure(false)}>Cancel</button>
+                  </span>
+                : <button type="button" className="small" onClick={() => setSure(true)}><Icon name="undo" /> {turn ? 'Put back turn' : 'Put back all'}</button>)}
+          </div>
         </div>
       )}
     </div>

@@ -3,7 +3,7 @@
 import { memo, useMemo, type ReactNode } from 'react'
 import { colours } from '../../core/text/code_tokens'
 import type { DiffRow } from '../../core/changes/diff'
-import { anchorOf, changedRows, emphasised, hunksOf, placeOf, type ReviewHunk } from '../../core/changes/hunks'
+import { anchorOf, changedRows, emphasised, hunksOf, placeOf, saysMore, type ReviewHunk } from '../../core/changes/hunks'
 import { bytes, plural, table, within } from '../../core/text/format'
 import type { Author } from '../../core/generated/facts'
 import { reveal } from '../../core/text/safe_text'
@@ -92,7 +92,7 @@ function FileHead({ change, name, cwd, viewed, folded, waiting, view, fold, putB
       <button type="button" className="ghost small" aria-expanded={!folded} aria-label={folded ? 'Expand the file' : 'Collapse the file'} onClick={() => fold(change, !folded)}><Icon name="chevron" className={folded ? '' : 'turned'} /></button>
       <StatusLetter change={change} />
       <h3 className="path" title={reveal(change.path)}>
-        {change.oldPath !== null && <><Plain text={within(change.oldPath, cwd)} /> → </>}<span className="quiet"><Plain text={folder} /></span><Plain text={name.slice(folder.length)} />
+        {change.oldPath !== null && <span className="quiet"><Plain text={within(change.oldPath, cwd)} /> → </span>}<span className="quiet"><Plain text={folder} /></span><Plain text={name.slice(folder.length)} />
       </h3>
       <Counts added={change.added} removed={change.removed} binary={change.binary} />
       <Authors by={change.by} />
@@ -121,7 +121,10 @@ function Facts({ change, cwd, tracked }: { change: FileChange; cwd: string; trac
   if (change.binary) facts.push(`Binary, or too large to compare: ${bytes(change.oldSize)} before, ${bytes(change.newSize)} now.`)
   if (!tracked && source === 'agent') facts.push('As reported by the agent; Dragoman did not write it.')
   if (source === 'imported') facts.push('Imported: reported by the file this session came from.')
-  if (!isFolder && !change.binary && hunksOf(change).length === 0 && change.added + change.removed === 0 && change.status === 'added') facts.push('An empty file.')
+  if (!isFolder && !change.binary && hunksOf(change).length === 0 && change.added + change.removed === 0) {
+    if (change.status === 'added') facts.push('An empty file.')
+    if (change.status === 'deleted') facts.push('An empty file was deleted.')
+  }
   if (facts.length === 0) return null
   return <p className="filefacts">{facts.map((fact, at) => <span key={at}><Icon name="info" /> {fact} </span>)}</p>
 }
@@ -139,7 +142,7 @@ function Hunks({ hunks, placed, begun, setBegun, ...props }: HunksProps) {
   const { session, change, at, split } = props
   const coloured = useMemo(() => colours(change, hunks), [change, hunks])
   const marks = useMemo(() => emphasised(hunks.flatMap(({ rows }) => [...rows, GAP])), [hunks])
-  if (hunks.length === 0) return change.diff && !change.binary ? <pre className="patch" tabIndex={0} aria-label="Changed lines"><Plain text={change.diff} lines /></pre> : null
+  if (hunks.length === 0) return !change.binary && saysMore(change) ? <pre className="patch" tabIndex={0} aria-label="Changed lines"><Plain text={change.diff} lines /></pre> : null
   const below = (row: DiffRow) => (
     <>
       {placed.filter(({ anchor }) => anchor.row === row).map(({ comment, anchor }) => <CommentCard key={comment.id} session={session} comment={comment} anchor={anchor} />)}

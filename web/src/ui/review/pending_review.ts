@@ -10,8 +10,9 @@ import { Signal } from '../../live/signal'
 /** On lines of a file by its whole path; a comment on the file as a whole starts at line 0. */
 export interface PendingComment extends Place { id: string; path: string; text: string }
 
-/** A restore that can be undone. Lines are numbered as they were when it was done. */
-export interface Undone { restoreId: string; session: string; path: string; start: number; end: number; more: number }
+/** A restore that can be undone. Lines are numbered as they were when it was asked for. If it `waits` for the end of
+ *  a turn, then the hunk or the file by this key, or everything if that is empty. */
+export interface Undone { restoreId: string; session: string; path: string; start: number; end: number; more: number; waits?: string }
 
 export interface PendingReview {
   /** By path, the version that was looked at. */

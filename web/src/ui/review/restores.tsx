@@ -21,24 +21,35 @@ import { changeReview, pendingReview, type Undone } from './pending_review'
 /** What is undone, as it is remembered. */
 export type Subject = Pick<Undone, 'path' | 'start' | 'end'>
 
-/** Resolves once the server has answered: true if it is done, or going to be when the turn has ended. */
-export async function putBack(session: LiveSession, what: Undoing, subject: Subject, done: () => void): Promise<boolean> {
+/** What is put back, a hunk or a file, is drawn by this `key`. */
+export async function putBack(session: LiveSession, what: Undoing, subject: Subject, key: string, done: () => void): Promise<void> {
   try {
     const { paths: restored, restoreId, waits, kept } = await sessions.revert(session.id, what)
     if (waits) {
+      if (restoreId) remember(session.id, { ...subject, restoreId, session: session.id, more: 0, waits: key })
       shell.say('A turn is running. This is put back when it ends.')
-      return true
+      return
     }
     if (restored.length === 0 && !kept?.length) shell.say('Nothing was put back: the earlier content is unknown, or it is already there.', true)
     else shell.say(restored.length ? `${plural(restored.length, 'file')} put back.` : 'Nothing was put back: all files stay as they are.')
     if (restoreId && restored.length) remember(session.id, { ...subject, path: subject.path || restored[0] || '', restoreId, session: session.id, more: subject.path ? 0 : restored.length - 1 })
     done()
-    return true
   } catch (error) {
     const reasons = reasonsOf(error)
     if (reasons === null) shell.fail(error)
-    else shell.open({ name: 'conflicts', reasons, cwd: session.state.cwd, again: (choices) => void putBack(session, { ...what, choices: { ...what.choices, ...choices } }, subject, done) })
-    return false
+    else shell.open({ name: 'conflicts', reasons, cwd: session.state.cwd, again: (choices) => void putBack(session, { ...what, choices: { ...what.choices, ...choices } }, subject, key, done) })
+  }
+}
+
+/** What waited for the end of a turn: now that there is none, it is done, or never will be. The thread says why. */
+export async function settleRestores(session: LiveSession): Promise<void> {
+  for (const each of pendingReview(session.id).undone.filter(({ waits }) => waits !== undefined)) {
+    const told = await sessions.changes(each.session, each.restoreId).catch(() => null)
+    if (told === null) return
+    const { waits: _, ...settled } = each
+    const [first, ...rest] = told.tracked ? told.changes : []
+    const done = first && { ...settled, path: each.path || first.path, more: each.path ? 0 : rest.length }
+    changeReview(session.id, { undone: pendingReview(session.id).undone.flatMap((now) => (now.restoreId === each.restoreId ? done ?? [] : now)) })
   }
 }
 

@@ -70,7 +70,9 @@ export function ReviewBar({ session, changes, wide, show, again }: Props) {
                 <li key={each.restoreId}>
                   <Icon name="undo" /> <span>Put back: <bdi>{undoneWords(each, cwd)}</bdi></span>
                   <span className="space" />
-                  <button type="button" className="ghost small" onClick={() => void undoRestore(session, each, again)}>Undo</button>
+                  {each.waits === undefined
+                    ? <button type="button" className="ghost small" onClick={() => void undoRestore(session, each, again)}>Undo</button>
+                    : <span className="tag high">after the turn</span>}
                 </li>
               ))}
             </ul>
