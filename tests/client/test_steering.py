@@ -153,6 +153,23 @@ async def test_a_crash_before_the_answer_leaves_the_text_and_is_not_repeated(
         assert session.queued == []
 
 
+async def test_one_that_outlasts_its_turn_is_not_repeated_when_the_agent_is_lost(
+    tmp_path: Path,
+) -> None:
+    agent = RawAgent(welcome=STEERABLE)
+    agent.answers["_session/steering"] = None
+    async with at_work(agent, tmp_path) as (_, session, prompt_id):
+        steering = asyncio.create_task(session.steer("rather blue"))
+        await agent.expect("_session/steering")
+        agent.reply(prompt_id, {"stopReason": "end_turn"})
+        await until(lambda: session.state.turns[-1].ending == "completed")
+        assert not steering.done()
+        await agent.vanish()
+        assert (await steering).outcome == "unsure"
+        assert ("rather blue", "unsure") in steered(session)
+        assert session.queued == []
+
+
 async def test_without_the_capability_nothing_is_tried(tmp_path: Path) -> None:
     agent = RawAgent()
     async with at_work(agent, tmp_path) as (client, session, prompt_id):

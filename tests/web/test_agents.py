@@ -89,6 +89,7 @@ async def test_signing_in(tmp_path: Path) -> None:
         assert [each["id"] for each in listed["methods"]] == ["key"]
         assert listed["signedIn"] is False
         assert (await web.call("POST", path, {"methodId": "key"}))["signedIn"] is True
+        assert (await web.call("POST", path))["signedIn"] is True
         assert await web.refused("POST", path, {"methodId": "none"}) == (400, "invalid")
         assert "authenticate" in [name for name, _ in agent.received]
 

@@ -138,9 +138,10 @@ async def auth(server: Server, name: str, body: AuthBody) -> SignIns:
     async with server.hub.using(name, server.cwd) as client:
         if body.method_id is not None:
             await client.authenticate(body.method_id)
+        says_so = client.auth is not None and client.auth.signed_in is True
         return SignIns(
             methods=[_way(server, name, method) for method in client.auth_methods],
-            signed_in=body.method_id is not None,
+            signed_in=body.method_id is not None or says_so,
             can_logout=client.capabilities.logout,
         )
 

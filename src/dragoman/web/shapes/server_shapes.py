@@ -108,7 +108,8 @@ class SignIn(Shape):
 
 
 class SignIns(Shape):
-    """`can_logout` says that the agent also signs out."""
+    """`signed_in` is false too for an agent that does not say whether it is; `can_logout` says that
+    it also signs out."""
 
     methods: list[SignIn]
     signed_in: bool
