@@ -336,6 +336,10 @@ HIDES_IT_NEXT_TO_SOMETHING_ELSE = {
         dark=True,
     ),
     "behind a read": Lie(call("read", {"path": "a.txt", "then": "rm -rf src"}), REMOVED),
+    "behind a read, in an object": Lie(
+        call("read", {"path": "a.txt", "hooks": {"after": "rm -rf src"}}), REMOVED, dark=True
+    ),
+    "as the end of a link": Lie(call("edit", {"path": "a.txt", "symlink": f"..{OUT}"}), WROTE_OUT),
     "before a search": Lie(
         call("search", {"path": ".", "pattern": "x", "pre": "rm -rf src"}), REMOVED, dark=True
     ),

@@ -76,6 +76,10 @@ class Doubts:
         changes = key in VERB_KEYS and verb in CHANGING_VERBS
         self._of_reads |= is_code or changes or key in CHANGING_KEYS
 
+    def note_what_follows(self) -> None:
+        """Something that is done next, in a form that is not read."""
+        self._of_changes = self._of_reads = self._of_fetches = True
+
     def note_text(self, key: str, text: str, *, is_address: bool) -> None:
         """A text that stands somewhere else than in an environment."""
         if key.endswith(PATH_ENDINGS):
@@ -85,6 +89,8 @@ class Doubts:
             # Without its scheme, it is not known whether it is one.
             self._of_commands |= not is_address
             self._of_changes |= not is_address
+            if text.startswith(("/", ".", "~")):
+                self._note_name(key, text, is_address=False)  # of a link, for example
             return
         if not any(key in each for each in READ_WITH_COMMANDS):
             self._of_commands |= may_be_run(key, text)

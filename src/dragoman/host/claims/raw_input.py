@@ -156,8 +156,8 @@ class RawInput:
             elif has_command and _runs_next_to_it(key, value):
                 self._command(value, key, [], depth)
             else:
-                if has_place and key in FOLLOWING_KEYS and _words(value):
-                    self._command(value, key, [], depth)
+                if has_place and key in FOLLOWING_KEYS and value:
+                    self._follows(value, key, depth)
                 self._in_environment += key in ENV_KEYS
                 self._walk(value, key, depth)
                 self._in_environment -= key in ENV_KEYS
@@ -165,6 +165,13 @@ class RawInput:
             self._add(tuple(arguments))
         if (sudo := _sudo(spelled)) is not None:
             self.commands[known:] = [_run_by(sudo, each) for each in self.commands[known:]]
+
+    def _follows(self, value: Any, key: str, depth: int) -> None:
+        """What is next to a file or an address, and rather happens then."""
+        if _words(value):
+            self._command(value, key, [], depth)
+        elif not isinstance(value, bool | str):
+            self.doubts.note_what_follows()
 
     def _add(self, *commands: Command) -> None:
         room = _MOST_COMMANDS - len(self.commands)
@@ -220,8 +227,11 @@ class RawInput:
         self._place(text, key)
 
     def _place(self, text: str, key: str) -> None:
-        if _url.match(text) or key.endswith(ADDRESS_ENDINGS):
+        is_address = bool(_url.match(text))
+        if is_address or key.endswith(ADDRESS_ENDINGS):
             self._address(text, key)
+            # Without a scheme it may be a path as well: of a link, for example.
+            self.strays += [text] if not is_address and looks_like_a_path(text) else []
         elif key in CWD_KEYS:
             self.cwds.append(text)
         elif key in FOLDER_KEYS:
