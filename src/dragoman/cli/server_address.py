@@ -36,7 +36,7 @@ def add_address_options(parser: argparse.ArgumentParser) -> ArgumentGroup:
         action="store_true",
         help="allow --host to be an address that other machines can reach",
     )
-    text = "let pages from this origin call the API (they still need the token)"
+    text = "let pages from this origin connect (they still need the token)"
     add_repeatable(where.add_argument, "--allow-origin", "ORIGIN", text, type=_origin)
     where.add_argument(
         "--token-file",

@@ -510,8 +510,9 @@ class FileReverted(Recorded, tag="file_reverted"):
 class WorkspaceSnapshot(Recorded, tag="workspace_snapshot"):
     """The session's folders were read, so that what happens to them can be seen and undone.
 
-    `step_id` is the id of a turn or a restore. In the snapshot at its end, `files` has the first of
-    the files that it changed. `doubt` is set if it is not certain who changed them.
+    `step_id` is the id of a turn or a restore. The snapshot at its end says what it changed:
+    `files` lists up to 200 files, and `file_count` counts all of them. `doubt` is set if it is not
+    certain who changed them.
     """
 
     moment: Moment

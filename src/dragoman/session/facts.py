@@ -517,7 +517,8 @@ class LeftOut(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", 
 
 class RootSnapshot(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", frozen=True):
     """One folder of the session: the git tree with its files, or the `problem` that kept it from
-    being read. `left_out` has the first of the files that were left out."""
+    being read. `left_out` lists up to 100 files that were left out, and `left_out_count` counts all
+    of them."""
 
     root: str
     tree: str | None = None

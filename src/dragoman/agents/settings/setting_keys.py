@@ -13,14 +13,14 @@ TOP_KEYS: Keys = {
     "mcp_servers": ("list", "MCP servers that are passed on to every session"),
     "mcpServers": (
         "object",
-        "the same as an object whose keys are the names of the servers, as in the settings of "
-        "other programs; both keys can be used together",
+        "MCP servers too, but written as the settings of other programs have them: an object whose "
+        "keys are the names of the servers. Both keys can be used together",
     ),
     "retention": ("object", "how long sessions are kept; without it, forever"),
     "system_prompt": (
         "string or object",
-        "the system prompt of new sessions of every agent: a text that is added to the agent's own "
-        "instructions. An agent that accepts none works without it, and the session says so",
+        "the system prompt of new sessions of every agent: a string that is added to the agent's "
+        "own instructions. An agent that accepts none works without it, and the session says so",
     ),
     "enter": (
         '`"queue"` or `"steer"`',
