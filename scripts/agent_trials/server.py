@@ -37,8 +37,9 @@ class ServerFace(Face):
         assert response.is_success, f"{method} {path}: {response.status_code} {response.text[:300]}"
         return response.json() if response.content else None
 
-    async def _new(self, agent: str | None = None) -> str:
+    async def _new(self, agent: str | None = None, *, on_limit: str = "fail") -> str:
         body = {"agent": agent or self._agent.name, "cwd": str(self._workspace)}
+        body["onLimit"] = on_limit
         return (await self._call("POST", "/sessions", body))["id"]
 
     async def _detail(self, session: str) -> Json:
@@ -49,6 +50,11 @@ class ServerFace(Face):
     ) -> tuple[list[Json], int]:
         """The entries of the turn, and how many questions there were."""
         turn = await self._prompted(session, prompt)
+        detail, questions = await self._over(session, allow=allow)
+        return [entry for entry in detail["entries"] if entry.get("turnId") == turn], questions
+
+    async def _over(self, session: str, *, allow: bool = True) -> tuple[Json, int]:
+        """The session when nothing runs or waits, and how many questions there were."""
         answered: set[str] = set()
         while True:
             detail = await self._detail(session)
@@ -56,9 +62,9 @@ class ServerFace(Face):
                 if pending["id"] not in answered:
                     answered.add(pending["id"])
                     await self._answer(session, pending, allow)
-            if detail["turn"] is None and detail["status"] not in ("running", "waiting"):
-                entries = [entry for entry in detail["entries"] if entry.get("turnId") == turn]
-                return entries, len(answered)
+            busy = detail["status"] in ("running", "waiting", "parked")
+            if detail["turn"] is None and not busy:
+                return detail, len(answered)
             await a_moment()
 
     async def _prompted(self, session: str, prompt: str) -> str:
@@ -88,11 +94,16 @@ class ServerFace(Face):
     # ── turns ─────────────────────────────────────────────────────────────────────────────────
 
     async def start(self) -> str:
-        recording = self._home / "recording.jsonl"
-        recording.write_bytes(self._learned.recording)
-        command = {"command": str(DRAGOMAN), "args": ["replay", str(recording), "--serve"]}
+        (self._home / "recording.jsonl").write_bytes(self._learned.recording)
+        await self._serve(self._agent)
+        self._session = await self._new()
+        return ""
+
+    async def _serve(self, agent: LabAgent) -> None:
+        command = {"command": str(DRAGOMAN)}
+        command |= {"args": ["replay", str(self._home / "recording.jsonl"), "--serve"]}
         played = command | {"process": "per-session"}
-        settings = write_settings(self._home, self._agent, self._mark, played=played)
+        settings = write_settings(self._home, agent, self._mark, played=played)
         self._process = await asyncio.create_subprocess_exec(
             DRAGOMAN,
             *("serve", "--settings", str(settings), "--cwd", str(self._workspace)),
@@ -111,8 +122,13 @@ class ServerFace(Face):
             timeout=120.0,
             trust_env=False,
         )
-        self._session = await self._new()
-        return ""
+
+    async def _serve_after_a_kill(self, agent: LabAgent) -> None:
+        await self._http.aclose()
+        self._process.kill()
+        await self._process.wait()
+        await self._mark.all_gone()
+        await self._serve(agent)
 
     async def text(self) -> str:
         await self._said(self._session, self._agent.prompts["say"], self._agent.hello)
@@ -294,6 +310,31 @@ class ServerFace(Face):
         assert told or self._learned.silent, f"nothing was said: {entries}"[:300]
         await self._said(self._session, self._agent.prompts["say"], self._agent.hello)
         return ""
+
+    async def limit(self) -> str:
+        """Its provider takes no more, and the server is killed: the next one starts the agent again
+        when the time has come, as a server does that has ended its agent during a long wait."""
+        self._require_limits()
+        if not self._reopens:
+            raise NotOffered("the agent can neither resume nor load")
+        prompt = self._counting_prompt()
+        async with self._agent.behind_relay() as (agent, relay):
+            relay.refuses, relay.seconds = lambda: True, 10
+            await self._serve_after_a_kill(agent)
+            self._session = await self._new(on_limit="park")
+            await self._prompted(self._session, prompt)
+            while (await self._detail(self._session))["status"] != "parked":
+                await a_moment()
+            relay.let_through()
+            await self._serve_after_a_kill(agent)
+            detail, _ = await self._over(self._session)
+        assert detail["lastTurn"]["status"] == "completed", f"{detail['entries']}"[:300]
+        rows = (await self._call("GET", "/usage?by=session&since=0"))["rows"]
+        turns = [row["spent"]["turns"] for row in rows if row["name"] == self._session]
+        assert turns == [2], f"turns: {turns}"
+        await self._serve_after_a_kill(self._agent)
+        self._session = await self._new()
+        return self._assert_ran_once(is_repeated=True)
 
     async def killed(self) -> str:
         await self._begin()

@@ -59,6 +59,10 @@ async def test_usage_has_a_chart_and_its_figures_in_tables(tmp_path: Path, width
         await expect(agents.get_by_role("row").nth(2)).to_contain_text("muteunknownunknown")
         days = screen.get_by_role("region", name="By day")
         await expect(days.get_by_role("row")).to_have_count(3)
+        height, font = await days.get_by_role("rowheader").first.evaluate(
+            "day => [day.clientHeight, parseFloat(getComputedStyle(day).fontSize)]"
+        )
+        assert height < 3 * font, "the name of a day is broken"
         await agents.focus()
         await expect(agents).to_be_focused()
         wide = await page.evaluate("document.documentElement.scrollWidth")
