@@ -169,6 +169,36 @@ def test_the_whole_is_bounded_when_an_agent_sends_everything() -> None:
     assert len(msgspec.msgpack.encode(state)) < KEPT
 
 
+def _all_there_can_be_of(thread: Callable[[e.Event], e.Event], terminals: int) -> Iterator[e.Event]:
+    """Every fact of a session or of a subagent, each larger than its room, except for words."""
+    long = [WORDS] * 1_000
+    yield thread(e.CommandsChanged([f.Command(each, each) for each in long]))
+    yield thread(e.ConfigChanged([f.ConfigOption(each, each, "v") for each in long]))
+    yield thread(e.ModeChanged(BIG, [f.Mode(each, each) for each in long]))
+    yield thread(e.InfoChanged(BIG, BIG))
+    yield thread(e.UsageChanged(1, 1, meta={"a": WORDS * 40}))
+    yield thread(e.ActivityChanged("running", [f.BackgroundWork(WORDS)] * 1_000))
+    for number in range(terminals):
+        yield thread(e.TerminalStarted(f"t{number}", [WORDS] * 100, BIG, command=BIG))
+
+
+def test_what_is_known_of_very_many_subagents_and_terminals_is_bounded() -> None:
+    state, told = SessionState(), SECURITY.read_text()
+    fold(state, numbered(_all_there_can_be_of(lambda event: event, LIMITS.others)))
+    own = len(msgspec.json.encode(state))
+    for number in range(LIMITS.others):
+        name = f"s{number}"
+        error = f.SubagentState("running", error={"a": BIG})
+        updated = e.SubagentUpdated(name, BIG, BIG, error, BIG, [BIG], {"a": BIG})
+        events = _all_there_can_be_of(lambda event, name=name: e.SubagentEvent(name, event), 10)
+        fold(state, numbered(iter([updated, *events])))
+    assert len(state.subagents) == LIMITS.others
+    of_subagents = len(msgspec.json.encode(state)) - own
+    for row, size in (("what terminals run", own), ("what is known of subagents", of_subagents)):
+        [mib] = re.findall(rf"^\| {row} \| (\d+) MiB", told, re.MULTILINE)
+        assert size < int(mib) << 20
+
+
 MOMENTARY: dict[str, e.Event] = {
     "words": e.AgentMessage(Text("a")),
     "words of a message": e.AgentMessage(Text("a"), "m"),
@@ -455,8 +485,7 @@ def test_the_documentation_states_what_a_session_keeps_in_memory() -> None:
     waiting = told["events waiting for the disk"]
     assert waiting.startswith(f"{_mib(MUCH_BYTES)} per session")
     given = _mib(hub.waiting_bytes)
-    sentence = f"{given} already passed to the store and another {given} not yet passed on"
-    assert sentence in waiting
+    assert f"until {given} are being stored and another {given} wait their turn" in waiting
     assert (
         told["prompts in the queue"]
         == f"{hub.queued_prompts}, and {_mib(hub.queued_bytes)} together"

@@ -48,7 +48,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     facts: int = MIB
     """What a list of facts weighs, such as the commands."""
     fact: int = 64 * KIB
-    """What a single one weighs, such as a subagent."""
+    """What a single one weighs, such as a usage report. Of each subagent and terminal there are
+    several, which weigh a part of it."""
     others: int = 256
     """How many subagents there are, and how many terminals."""
     programs: int = 200
@@ -69,16 +70,16 @@ LIMITS = Limits()
 
 @cache
 def limits_of_subagent(limits: Limits) -> Limits:
-    """What the thread of one subagent keeps at most. The threads of all of them together weigh no
-    more than that of the session."""
+    """What the thread of one subagent keeps at most. The entries of all of them together weigh no
+    more than those of the session; of the rest, each may have its share."""
     return msgspec.structs.replace(
         limits,
         entry=limits.entry // 4,
         thread=limits.thread // 4,
         entries=limits.entries // 4,
-        facts=limits.facts // 16,
-        fact=limits.fact // 4,
-        others=8,
+        facts=limits.facts // 256,
+        fact=limits.fact // 8,
+        others=4,
         tail=limits.tail // 64,
         tails=limits.tails // 256,
     )

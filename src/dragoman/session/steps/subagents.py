@@ -49,7 +49,7 @@ TOLD = frozenset(
 
 def subagent_updated(state: SessionState, event: e.SubagentUpdated, limits: Limits) -> None:
     child = child_of(state, event.session_id, event, limits)
-    room = limits.fact // 6
+    room = limits.fact // 16
     if event.state is not UNSET:
         child.state = fitted_as(SubagentState | None, event.state, room)
     for field in ("title", "description", "cwd", "additional_directories", "capabilities"):

@@ -13,9 +13,10 @@ from dragoman.session.thread import join
 
 def terminal_started(state: SessionState, event: e.TerminalStarted, limits: Limits) -> None:
     terminal = _terminal(state, event.terminal_id, limits)
-    terminal.argv = fitted(event.argv, limits.fact)[0]
-    terminal.cwd = fitted(event.cwd, limits.fact)[0]
-    terminal.command = fitted(event.command, limits.fact)[0]
+    room = limits.fact // 8
+    terminal.argv = fitted(event.argv, room)[0]
+    terminal.cwd = fitted(event.cwd, room)[0]
+    terminal.command = fitted(event.command, room)[0]
     terminal.cancellable = event.cancellable
     terminal.subagent = event.subagent
     terminal.running = True

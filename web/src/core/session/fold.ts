@@ -294,7 +294,7 @@ class Step extends EntrySteps {
 
   private subagent(event: e.SubagentUpdated): void {
     const child = this.child(event.sessionId, event)
-    const room = Math.floor(this.limits.fact / 6)
+    const room = Math.floor(this.limits.fact / 16)
     if (event.title !== undefined) child.title = fitted(event.title, room).kept
     if (event.description !== undefined) child.description = fitted(event.description, room).kept
     if (event.state !== undefined) child.state = fitted(event.state, room).kept
@@ -433,9 +433,10 @@ class Step extends EntrySteps {
 
   terminalStarted(event: e.TerminalStarted): void {
     const terminal = this.terminal(event.terminalId)
-    terminal.argv = fitted(event.argv, this.limits.fact).kept
-    terminal.cwd = fitted(event.cwd ?? '', this.limits.fact).kept
-    terminal.command = fitted(event.command ?? '', this.limits.fact).kept
+    const room = Math.floor(this.limits.fact / 8)
+    terminal.argv = fitted(event.argv, room).kept
+    terminal.cwd = fitted(event.cwd ?? '', room).kept
+    terminal.command = fitted(event.command ?? '', room).kept
     terminal.cancellable = event.cancellable ?? false
     terminal.running = true
     terminal.exitCode = terminal.signal = null

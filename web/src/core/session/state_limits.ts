@@ -122,7 +122,7 @@ export function limitsOfSubagent(limits: Limits): Limits {
   return {
     ...limits,
     entry: part(limits.entry, 4), thread: part(limits.thread, 4), entries: part(limits.entries, 4),
-    facts: part(limits.facts, 16), fact: part(limits.fact, 4), others: 8,
+    facts: part(limits.facts, 256), fact: part(limits.fact, 8), others: 4,
     tail: part(limits.tail, 64), tails: part(limits.tails, 256),
   }
 }
