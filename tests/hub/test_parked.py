@@ -271,6 +271,26 @@ async def test_only_a_host_takes_up_what_is_due(tmp_path: Path) -> None:
             assert (await hub.state(session_id)).parked is None
 
 
+async def test_what_the_agent_cannot_continue_waits_for_a_person(tmp_path: Path) -> None:
+    agent, forgetful = Limited("0.01s"), Limited()
+    async with stored(tmp_path) as store:
+        async with hub_of(store, agent, "ask") as hub:
+            live = await parked_in(hub, tmp_path)
+            live.session.parking.wait()
+            live.session.parking.stop()
+            await live.recording.settled()
+        async with host_on(store, forgetful) as hub:
+            await hub.parked.take_up()
+            assert (await hub.record(live.id)).status == "waiting"
+            told = (await events_of(store, live.id))[-1]
+            assert isinstance(told, e.ParkingChanged)
+            assert "could not be sent: session " in told.title
+            assert (await hub.state(live.id)).parked is not None
+            new = hub.live[await hub.parked.hand_over(live.id, "other", stays=True)]
+            await until(lambda: len(forgetful.prompts) == 1)
+            assert (new.record.agent, forgetful.prompts) == ("other", ["fix it"])
+
+
 async def test_one_that_is_left_before_it_was_sent_stays_parked_and_is_not_queued(
     tmp_path: Path,
 ) -> None:

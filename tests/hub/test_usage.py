@@ -20,12 +20,13 @@ from dragoman.session.content import Text
 from dragoman.session.events import (
     ConfigChanged,
     Event,
+    LimitReached,
     ToolCallUpdated,
     TurnEnded,
     TurnStarted,
     UsageChanged,
 )
-from dragoman.session.facts import ConfigOption, Cost, TokensOf, TokenUsage
+from dragoman.session.facts import ConfigOption, Cost, ReachedLimit, TokensOf, TokenUsage
 from dragoman.session.limits.prices import Prices
 from dragoman.session.limits.spending import Meter, Spending, Tokens
 from dragoman.store.archive import exported, import_session, read_archive
@@ -117,6 +118,18 @@ async def test_what_was_not_reported_is_unknown(tmp_path: Path) -> None:
     assert (row.spent.turns_without_tokens, row.spent.turns_without_cost) == (1, 2)
     assert row.spent.tokens == Tokens(5, 5)
     assert row.spent.cost == {}
+
+
+async def test_a_prompt_that_was_not_sent_is_no_turn_of_any_model(tmp_path: Path) -> None:
+    reached = ReachedLimit("cost", "session", 1.0, 2.0, "not_sent", "b", "USD", "--max-cost")
+    async with told_session(tmp_path, "s", tmp_path) as teller:
+        await _turn(teller, "a", _model("big"), _paid(2.0))
+        began = time.time()
+        await teller.tell([_model("small"), TurnStarted("b", [Text("hi")])], at=began)
+        ends = [LimitReached("no", "error", limit=reached), TurnEnded("b", "cancelled")]
+        await teller.tell(ends, at=began + 0.5)
+    (row,) = await _rows(tmp_path, "model")
+    assert (row.spent.turns, row.spent.cost) == (1, {"USD": 2.0})
 
 
 async def test_tokens_of_the_session_so_far_count_once(tmp_path: Path) -> None:

@@ -5,10 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dragoman.client.sessions.parking import dropped_parking, scheduled_parking
-from dragoman.errors import CommandRefused, DragomanError, SessionOwned
+from dragoman.client.sessions.parking import dropped_parking, scheduled_parking, unsent_parking
+from dragoman.errors import (
+    AuthRequired,
+    CommandRefused,
+    DragomanError,
+    SessionNotContinued,
+    SessionOwned,
+)
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.opener import Opener
 from dragoman.hub.session_records import RecordReach
@@ -49,6 +56,10 @@ class ParkedSessions:
             await self._hub.open(session_id)
         except SessionOwned:
             pass  # its owner waits for the same moment
+        except (SessionNotContinued, AuthRequired) as error:
+            sentence = str(error)  # trying again would change nothing: a person has to
+            with suppress(CommandRefused, SessionOwned):
+                await self._change(session_id, lambda parked: unsent_parking(parked.id, sentence))
         except DragomanError as error:
             self._tried[session_id] = time.monotonic()
             logger.warning("session %s cannot be continued: %s", session_id, error)

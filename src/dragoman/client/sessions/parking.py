@@ -305,6 +305,12 @@ def taken_over(session_id: str, parking_id: str) -> e.ParkingChanged:
     )
 
 
+def unsent_parking(parking_id: str, why: str) -> e.ParkingChanged:
+    """That it waits for a person from now on."""
+    title = f"the parked prompt could not be sent: {why}"
+    return e.ParkingChanged(title, source="client", parking_id=parking_id, outcome="waiting")
+
+
 def scheduled_parking(parked: Parking, *, now: bool) -> e.ParkingChanged:
     """That it is sent by itself: at once, or when the limit is said to end."""
     at = time.time() if now else _time_to_resume(parked.kind, parked.ends_at, parked.attempt)

@@ -91,12 +91,17 @@ async def _turns(
 
     async for event in counted_events(store, record, types):
         if isinstance(event, TurnStarted) and not event.replay:
-            if meter.turn != Spending():
+            if _used_something(meter.turn):
                 yield used()
             began = event.at
         meter.see(event)
-    if meter.turn != Spending():
+    if _used_something(meter.turn):
         yield used()
+
+
+def _used_something(spent: Spending) -> bool:
+    """Not when its prompt was not sent because a limit was reached."""
+    return spent.turns > 0 or bool(spent.tool_calls or spent.tokens or spent.cost or spent.parked)
 
 
 async def counted_events(
