@@ -59,6 +59,7 @@ LANDLOCK_GAPS = {
         "by_reading_passwords_of_the_system",
         "by_reading_the_data",
         "by_reading_the_settings",
+        "by_moving_what_is_above_hidden_keys",
     },
     "nothing is protected in a folder that may be written": {
         "by_hook",

@@ -64,6 +64,26 @@ def test_the_workspace_is_writable_and_what_runs_later_in_it_is_not(place: Path)
     assert pinned == {str(ws / name) for name in (".github", "deep", "deep/er")}
 
 
+def test_nothing_above_what_is_hidden_or_writable_in_a_writable_folder_can_be_moved(
+    place: Path,
+) -> None:
+    home = place / "home"
+    write(home / ".config/git/credentials")
+    write(home / ".ssh/id")
+    write(home / "a/b/own/.vscode/tasks.json")
+    floor = floor_for([str(place / "ws")], write=[str(home), str(home / "a/b/own")])
+    pinned = {os.fsdecode(path) for path in _planned(floor).pinned}
+    assert pinned == {str(home / name) for name in (".config", ".config/git", "a", "a/b")}
+    assert _planned(floor_for([str(place / "ws")])).pinned == ()
+
+
+def test_what_is_hidden_has_nothing_in_it_that_could_be_moved(place: Path) -> None:
+    own = place / "home/.ssh/deep/er"
+    write(own / "x/.vscode/tasks.json")
+    floor = floor_for([str(own)], write=[str(place / "home")])
+    assert _planned(floor).pinned == (os.fsencode(own / "x"),)
+
+
 def _planned(floor: Floor):
     import msgspec
 

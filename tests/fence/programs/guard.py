@@ -68,6 +68,7 @@ def make_files() -> None:
     write(HOME / ".bashrc")
     write(HOME / ".local/bin/tool")
     write(P / "data/sessions.db", "secret\n")
+    write(P / "more/inner/keys/id", "secret\n")
     make_workspace()
 
 
@@ -281,7 +282,11 @@ def floor(roots: Sequence[str]) -> Floor:
     return floor_for(
         roots,
         own=Own((str(HOME / ".agent"),), "the agent's own"),
-        others=[(str(HOME / ".codex"), "the credentials of another agent")],
+        others=[
+            (str(HOME / ".codex"), "the credentials of another agent"),
+            (str(P / "more/inner/keys"), "credentials in a folder that may be written"),
+        ],
+        write=[str(P / "more")],
         sockets=sockets_of_others(),
         mounts=mount_table(),
     )

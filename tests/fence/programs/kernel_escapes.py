@@ -95,6 +95,13 @@ def by_another_name_of_the_settings_of_git() -> None:
 
 
 @escape
+def by_moving_what_is_above_hidden_keys() -> None:
+    """The next program would find them by the new name."""
+    os.rename(f"{P}/more/inner", f"{P}/more/moved")
+    os.rename(f"{P}/more/moved", f"{P}/more/inner")
+
+
+@escape
 def by_exchanging_a_protected_file() -> None:
     put(f"{WS}/own", flags=os.O_WRONLY | os.O_CREAT)
     for _ in range(2):

@@ -82,13 +82,15 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("a plan needs a temporary folder")
         writable = self.paths("write")
         held = self.paths("read-only")
+        covered = _outermost(self.paths("covered"), writable)
+        there = filter(os.path.exists, covered)
         return FencePlan(
             way,
             temporary=os.fsencode(self.temporary),
             writable=_encoded(writable),
             read_only=_encoded(held),
-            pinned=_encoded(_parents(held, writable)),
-            covered=_encoded(_outermost(self.paths("covered"), writable)),
+            pinned=_encoded(_between((*writable, *held, *there), writable, covered)),
+            covered=_encoded(covered),
             kept=_encoded(self.paths("read")),
         )
 
@@ -265,17 +267,12 @@ def _checked(path: str, what: str) -> str:
     return real
 
 
-def _parents(held: Iterable[str], writable: Iterable[str]) -> list[str]:
-    """The folders between a writable one and what is held in it."""
-    tops = set(writable)
-    found: dict[str, None] = {}
-    for path in held:
-        above = os.path.dirname(path)
-        while above not in tops and above != "/":
-            found[above] = None
-            above = os.path.dirname(above)
-    kept = set(held)
-    return [path for path in found if path not in kept and _is_beneath(path, tops)]
+def _between(inner: Sequence[str], writable: Sequence[str], covered: Sequence[str]) -> list[str]:
+    """The folders between a writable one and what is treated specially in it: if they could be
+    moved, the fence of the next program would look for it in the wrong place."""
+    above = {str(each): None for path in inner for each in Path(path).parents}
+    taken, special = {*inner, *writable}, {*writable, *covered}
+    return [path for path in above if path not in taken and _nearest(path, special) in writable]
 
 
 def _outermost(covered: list[str], writable: list[str]) -> list[str]:
