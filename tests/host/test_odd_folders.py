@@ -397,3 +397,25 @@ async def test_a_listing_is_not_taken_apart_if_it_has_too_many_files(
     watched = Watched(folder, tmp_path / "data", SnapshotLimits(files=10))
     [root] = (await watched.take()).roots
     assert "holds more than 10 files" in root.problem
+
+
+@pytest.mark.parametrize("place", ["project", "other", "linked"])
+async def test_a_program_that_an_agent_may_have_put_into_its_folder_is_never_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """It would run outside of the agent's fence. A virtual environment is often on the PATH."""
+    committed(folder, code="ours\n")
+    (tmp_path / "linked").symlink_to(folder)
+    planted = tmp_path / place / "bin" / "git"
+    planted.parent.mkdir(parents=True)
+    planted.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    planted.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{planted.parent}{os.pathsep}{os.environ['PATH']}")
+    snapshots = Snapshots(tmp_path / "data")
+    taken = await snapshots.take([str(folder), str(tmp_path / "other")], None)
+    assert [each.problem for each in taken if each.root == str(folder)] == [""]
+    assert not (tmp_path / "ran").exists()
+    monkeypatch.setenv("PATH", str(planted.parent))
+    [problem] = [each.problem for each in await snapshots.take([str(folder)], None)]
+    assert f"{planted} is in a workspace" in problem
+    assert not (tmp_path / "ran").exists()

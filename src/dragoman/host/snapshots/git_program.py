@@ -8,10 +8,11 @@ ended with us (`process`).
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import os
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
@@ -33,6 +34,7 @@ _GONE = (
 )
 _OBJECT_MISSING = ("bad object", "not a tree object", "failed to unpack tree object")
 _MISSING = "git is not installed: install it to see and undo what agents do by themselves"
+_IN_THE_WAY = "{} is in a workspace, where an agent may have changed it: install git elsewhere, too"
 
 _SAFELY = {
     "core.bare": "false",
@@ -63,22 +65,27 @@ class _ObjectMissing(GitFailed):
     """The repository does not have what it was asked about."""
 
 
-def git_program() -> str:
-    """Its path. Raises GitFailed where it is not installed."""
+def git_program(apart_from: Iterable[str] = ()) -> str:
+    """Its path, which is not in a folder that agents write to: one that they put there would run
+    outside of their fence. Raises GitFailed where there is none."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     places = (os.path.join(folder, "git") for folder in folders if folder.startswith("/"))
-    found = next((each for each in places if os.path.isfile(each) and os.access(each, os.X_OK)), "")
-    if not found:
-        raise GitFailed(_MISSING)
-    return found
+    found = [each for each in places if os.path.isfile(each) and os.access(each, os.X_OK)]
+    kept_from = tuple(f"{folder.rstrip('/')}/" for folder in apart_from)
+    for path in found:
+        if not path.startswith(kept_from) and not os.path.realpath(path).startswith(kept_from):
+            return path
+    raise GitFailed(_IN_THE_WAY.format(found[0]) if found else _MISSING)
 
 
 class Git:
     """A repository at `directory`, for the files in `work_tree`."""
 
-    def __init__(self, directory: str, work_tree: str) -> None:
+    def __init__(self, directory: str, work_tree: str, apart_from: Collection[str] = ()) -> None:
         self.directory = directory
         self.work_tree = work_tree
+        self.apart_from = apart_from
+        """Folders from which no program is run."""
         self.settings: dict[str, str] = {}
         """For every call, in addition to the safe ones."""
 
@@ -95,7 +102,7 @@ class Git:
         and GitStuck."""
         chosen = {**_SAFELY, **self.settings, **(settings or {})}
         options = [word for name, value in chosen.items() for word in ("-c", f"{name}={value}")]
-        words = [git_program(), *options, *map(os.fsdecode, arguments)]
+        words = [git_program(self.apart_from), *options, *map(os.fsdecode, arguments)]
         environment = _environment(arguments) | {
             "GIT_DIR": self.directory,
             "GIT_WORK_TREE": self.work_tree,
@@ -154,13 +161,15 @@ class Git:
         os.rename(new, path)
 
 
-async def ask_users_git(folder: str, *arguments: str) -> bytes | None:
+async def ask_users_git(
+    folder: str, *arguments: str, apart_from: Collection[str] = ()
+) -> bytes | None:
     """What the repository that `folder` is in says of itself: only questions that run nothing. None
     where there is no answer."""
     with suppress(GitFailed):
         safely = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.untrackedCache=false")
         options = [word for each in safely for word in ("-c", each)]
-        words = [git_program(), *options, "-C", folder, *arguments]
+        words = [git_program((folder, *apart_from)), *options, "-C", folder, *arguments]
         kept = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
         environment = _environment(arguments) | {
             name: os.environ[name] for name in kept if name in os.environ
@@ -331,15 +340,20 @@ class Surroundings(msgspec.Struct, frozen=True):
     general_excludes: str = ""
 
 
-async def surroundings(root: str, closed: Sequence[str]) -> Surroundings:
-    """Of the folder `root`; the `closed` folders are never looked into."""
-    general = await ask_users_git(root, "config", "--type=path", "--get", "core.excludesFile")
+async def surroundings(
+    root: str, closed: Sequence[str], apart_from: Collection[str] = ()
+) -> Surroundings:
+    """Of the folder `root`; the `closed` folders are never looked into. No program is run from
+    those of `apart_from`."""
+    ask = functools.partial(ask_users_git, apart_from=apart_from)
+    general = await ask(root, "config", "--type=path", "--get", "core.excludesFile")
     excludes = _general_excludes() if general is None else os.fsdecode(general.rstrip(b"\n"))
     top = _enclosing(root)
-    if top is None or (top != root and await _is_ignored(top, root)):
+    ignored = ("check-ignore", "-q", "--", root)
+    if top is None or (top != root and await ask(top, *ignored) is not None):
         return Surroundings(root, excludes=_patterns(root, closed), general_excludes=excludes)
-    index = await ask_users_git(top, "rev-parse", "--git-path", "index")
-    listed = await ask_users_git(top, "rev-parse", "--git-path", "info/exclude")
+    index = await ask(top, "rev-parse", "--git-path", "index")
+    listed = await ask(top, "rev-parse", "--git-path", "info/exclude")
     return Surroundings(
         top,
         _inside(root, top),
@@ -349,14 +363,11 @@ async def surroundings(root: str, closed: Sequence[str]) -> Surroundings:
     )
 
 
-async def tracked_though_ignored(root: str) -> list[bytes]:
+async def tracked_though_ignored(root: str, apart_from: Collection[str] = ()) -> list[bytes]:
     """What the user's repository has beneath a folder although its rules would leave it out."""
     words = ("ls-files", "-z", "-c", "-i", "--exclude-standard", "--full-name", ".")
-    return [each for each in (await ask_users_git(root, *words) or b"").split(b"\0") if each]
-
-
-async def _is_ignored(top: str, root: str) -> bool:
-    return await ask_users_git(top, "check-ignore", "-q", "--", root) is not None
+    listed = await ask_users_git(root, *words, apart_from=apart_from)
+    return [each for each in (listed or b"").split(b"\0") if each]
 
 
 def _enclosing(root: str) -> str | None:

@@ -72,16 +72,22 @@ _NOTHING = b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 class Shadow:
     """The snapshots of the folder `root`, kept in `directory`. `closed` are folders that are never
-    looked into: ours."""
+    looked into: ours. `others` are all that agents work in, now or later, this one among them."""
 
     def __init__(
-        self, directory: Path, root: str, limits: SnapshotLimits, closed: Sequence[str] = ()
+        self,
+        directory: Path,
+        root: str,
+        limits: SnapshotLimits,
+        closed: Sequence[str] = (),
+        others: Collection[str] = (),
     ) -> None:
         self.root = root
         self.directory = directory
         self.limits = limits
         self._closed = closed
-        self.git = Git(str(directory / "git"), root)
+        self._apart_from = others or (root,)
+        self.git = Git(str(directory / "git"), root, self._apart_from)
         self._inside = b""
         self._users_index: str | None = None
         self._index_was: tuple[int, ...] | None = None
@@ -139,7 +145,7 @@ class Shadow:
             return
         self._last, self._index_was = None, None
         self._kept.clear()
-        around = await surroundings(self.root, self._closed)
+        around = await surroundings(self.root, self._closed, self._apart_from)
         self.git.work_tree, self._inside, self._users_index = (
             around.top,
             around.inside,
@@ -285,7 +291,7 @@ class Shadow:
         if now is None or now == self._index_was:
             return []
         self._index_was = now
-        return await tracked_though_ignored(self.root)
+        return await tracked_though_ignored(self.root, self._apart_from)
 
     def _links_to_folders(self, found: FolderListing) -> list[bytes]:
         """Those that are new; nothing can have been in their places before the first snapshot."""
@@ -370,7 +376,7 @@ class Shadow:
         with tempfile.TemporaryDirectory(dir=self.directory) as folder:
             for name, blob in rules.items():
                 _place(os.path.join(os.fsencode(folder), name), texts.get(blob.id, b""))
-            git = Git(self.git.directory, folder)
+            git = Git(self.git.directory, folder, self._apart_from)
             git.settings = self.git.settings
             return await self._ignored(git, names)
 

@@ -121,17 +121,22 @@ class Snapshots:
         self.limits = limits
         self._closed = (*closed, str(directory))
         self._shadows: dict[str, Shadow] = {}
+        self._roots: set[str] = set()
 
     def shadow(self, root: str) -> Shadow:
         """Of a real path: where a link is by now is another folder."""
         if root not in self._shadows:
             key = hashlib.sha256(os.fsencode(root)).hexdigest()[:24]
-            self._shadows[root] = Shadow(self.directory / key, root, self.limits, self._closed)
+            self._roots.add(root)
+            self._shadows[root] = Shadow(
+                self.directory / key, root, self.limits, self._closed, self._roots
+            )
         return self._shadows[root]
 
     async def take(self, roots: Sequence[str], session_id: str | None) -> list[RootSnapshot]:
         """Each folder as it is now, by its real path; a problem is in its snapshot."""
-        return [await self.shadow(root).take(session_id) for root in _outermost(roots)]
+        shadows = [self.shadow(root) for root in _outermost(roots)]  # known to each other first
+        return [await shadow.take(session_id) for shadow in shadows]
 
     async def end_turn(
         self, step: Step, end: list[RootSnapshot], doubt: str, written: Written
