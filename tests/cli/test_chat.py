@@ -270,7 +270,7 @@ def test_a_paste_that_is_higher_than_the_window_stands_there_once_and_whole(
         # Before its prompt stands there, the chat does not tell the terminal that it takes pastes.
         terminal.wait_for(re.compile(r"^›", re.MULTILINE))
         terminal.paste("\n".join(f"pasted {number}." for number in range(150)))
-        terminal.wait_for("pasted 149.")
+        assert "pasted 1." not in terminal.wait_for("› [pasted 1: 150 lines]")
         terminal.press("Enter")
         drawn = terminal.wait_for("in code")
         typed = drawn.partition("heard '")[0]

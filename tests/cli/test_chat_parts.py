@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,15 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import DummyOutput
 
 from dragoman.cli.commands.chat import prompt as chat_prompt
-from dragoman.cli.commands.chat.prompt import ChatPrompt, Completions, breaks_lines
+from dragoman.cli.commands.chat.completions import Completions
+from dragoman.cli.commands.chat.notifier import Notifier, Notify, sequence
+from dragoman.cli.commands.chat.pasted_blocks import PastedBlocks
+from dragoman.cli.commands.chat.prompt import ChatPrompt, breaks_lines
 from dragoman.cli.commands.chat.screen import Screen
 from dragoman.cli.commands.chat.slash_commands import OWN, LineRoute, route
 from dragoman.cli.render.style import Style
+from dragoman.session import events as e
+from dragoman.session.content import Text
 from dragoman.session.facts import Command, ConfigChoice, ConfigOption, Mode, Modes
 from dragoman.session.state import SessionState
 
@@ -43,6 +49,8 @@ from dragoman.session.state import SessionState
         (":drop 2", LineRoute("us", "2", "drop")),
         ("what is /help?", LineRoute("agent", "what is /help?")),
         ("", LineRoute("agent", "")),
+        (" exit ", LineRoute("us", "", "quit")),
+        ("exit now", LineRoute("agent", "exit now")),
     ],
 )
 def test_a_command_is_the_agents_where_it_has_one(typed: str, expected: LineRoute) -> None:
@@ -81,16 +89,18 @@ def completions(tmp_path: Path) -> Completions:
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
-        ("/re", ["/revert", "/review"]),
+        ("/re", ["/revert", "/resume", "/review"]),
         ("/n", ["/new"]),
-        (":re", [":revert"]),
+        (":re", [":revert", ":resume"]),
         ("/mode a", ["ask", "auto"]),
         ("/model ", ["s", "l"]),
         ("/set l", ["loud=true", "loud=false"]),
         ("see @sr", ["src/"]),
         ("see @src/", ["src/app.py"]),
-        ("see @a", ['"a file.txt"']),
-        ('see @"a', ['"a file.txt"']),
+        ("see @a", ['"a file.txt"', "src/app.py"]),
+        ("see @spp", ["src/app.py"]),
+        ('see @"app', ['"src/app.py"']),
+        ('see @"a', ['"a file.txt"', '"src/app.py"']),
         ("see @.h", [".hidden"]),
         ("see @b", []),
         ("mail me@sr", []),
@@ -116,6 +126,56 @@ def test_a_completion_replaces_what_was_typed(completions: Completions) -> None:
 def test_an_agents_command_hides_ours_of_the_same_name(completions: Completions) -> None:
     (found,) = completions.get_completions(Document("/new"), CompleteEvent())
     assert found.display_meta_text == "theirs"
+
+
+# ── what is pasted ────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_long_paste_is_a_mark_until_it_is_sent() -> None:
+    pasted = PastedBlocks()
+    assert pasted.fold("short\nand two") == "short\nand two"
+    lines, line = "\n".join("abcdefghi"), "x" * 1001
+    assert pasted.fold(lines) == "[pasted 1: 9 lines]"
+    assert pasted.fold(line) == "[pasted 2: 1001 characters]"
+    typed = "see [pasted 2: 1001 characters] and [pasted 1: 9 lines]"
+    assert pasted.mark_before(typed) == len("[pasted 1: 9 lines]")
+    assert pasted.mark_before(typed[:-1]) == 0
+    assert pasted.expand(typed) == f"see {line} and {lines}"
+    assert pasted.expand("[pasted 3: 9 lines]") == "[pasted 3: 9 lines]"
+
+
+# ── notifications ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("off", ""),
+        ("bell", "\a"),
+        ("osc9", "\x1b]9;Dragoman: a, b⟨ESC⟩\x1b\\"),
+        ("osc777", "\x1b]777;notify;Dragoman;a, b⟨ESC⟩\x1b\\"),
+    ],
+)
+def test_a_notification_cannot_be_ended_by_its_words(how: Notify, expected: str) -> None:
+    shown = sequence(how, "a; b\x1b\\")
+    assert shown.count("\x1b") == expected.count("\x1b")
+    assert shown.count(";") == expected.count(";")
+
+
+def test_a_question_and_the_end_of_a_long_turn_are_notified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = StringIO()
+    monkeypatch.setattr("sys.__stdout__", out)
+    for after, expected in ((0.0, "\a\a"), (3600.0, "\a")):
+        notifier = Notifier("bell", "demo", after=after)
+        notifier.asked()
+        notifier.see(e.TurnStarted("t", []))
+        notifier.see(e.AgentMessage(Text("hello")))
+        notifier.see(e.TurnEnded("t", "end_turn"))
+        assert out.getvalue() == expected
+        out.truncate(0)
+        out.seek(0)
 
 
 # ── the screen ────────────────────────────────────────────────────────────────────────────────
@@ -189,8 +249,11 @@ async def typing() -> AsyncGenerator[Typist]:
             screen,
             Style(colour=False),
             completions=Completions({}),
+            pasted=PastedBlocks(),
             keys=KeyBindings(),
             toolbar=lambda: "",
+            above=lambda rows: [],
+            on_asked=lambda: None,
         )
         yield Typist(pipe, prompt, screen)
 

@@ -33,7 +33,7 @@ class Screen:
         self._tmux = ["tmux", "-u", "-f", "/dev/null", "-S", str(socket)]
 
     def start(self, *words: str) -> None:
-        self._run("new-session", "-d", *words)
+        self._run("new-session", "-d", *words, ";", "set-option", "-s", "set-clipboard", "on")
 
     def type(self, text: str) -> None:
         self._run("send-keys", "-l", "--", text)
@@ -53,6 +53,10 @@ class Screen:
 
     def resize(self, width: int, height: int = 40) -> None:
         self._run("resize-window", "-x", str(width), "-y", str(height))
+
+    def clipboard(self) -> str:
+        """What a program has put there."""
+        return self._run("show-buffer")
 
     def text(self, *, painted: bool = False) -> str:
         """All of it, what scrolled away too."""

@@ -16,12 +16,12 @@ import pytest
 from support.postgres import empty_database
 from support.serving import Served, also_served, served
 
+from dragoman.host.workspace.file_search import FileSearch, rank_of
 from dragoman.session.content import Audio, Image, Resource, ResourceLink
 from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import SessionRecord
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
-from dragoman.web.api.files import Search, rank_of
 from dragoman.web.failures import RequestFailed
 from dragoman.web.uploads import (
     KEPT_SECONDS,
@@ -46,7 +46,7 @@ def tree(root: Path) -> None:
 
 
 def paths(root: Path, wanted: str) -> list[str]:
-    return [match.path for match in Search(str(root)).find(wanted, 50)]
+    return [match.path for match in FileSearch(str(root)).find(wanted, 50)]
 
 
 def test_names_are_found_best_first(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 
 def test_a_search_ends_in_time(tmp_path: Path) -> None:
     tree(tmp_path)
-    search = Search(str(tmp_path), seconds=-1.0)
+    search = FileSearch(str(tmp_path), seconds=-1.0)
     assert search.find("app", 10) == []
     assert not search.complete
 

@@ -40,12 +40,33 @@ async def converse(turn: AgentTurn) -> None:
             turn.say("a line that is as long as a wide window and is not over before ")
             await told(turn)
             turn.say("somebody says so\n")
+        case "plan":
+            await plan(turn)
+        case "call":
+            call(turn, "First")
+            call(turn, "Second")
+            turn.say("called\n")
+        case "what came":
+            turn.say(f"came: {', '.join(type(block).__name__ for block in turn.prompt)}\n")
         case "ask when told":
             turn.say("half a line, then ")
             await told(turn)
             await ask(turn)
         case _:
             turn.say(f"heard {turn.text!r} in {turn.mode}\n")
+
+
+async def plan(turn: AgentTurn) -> None:
+    turn.plan(("look", "in_progress"), ("leap", "pending"))
+    turn.say("planned\n")
+    await told(turn)
+    turn.plan(("look", "completed"), ("leap", "in_progress"))
+
+
+def call(turn: AgentTurn, name: str) -> None:
+    text = "\n".join(f"{name} {number}." for number in range(30))
+    content = [v1.Content(content=v1.TextContent(text=text))]
+    turn.tool_call(name, f"{name} call", status="completed", content=content)
 
 
 async def ask(turn: AgentTurn) -> None:

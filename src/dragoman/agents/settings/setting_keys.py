@@ -27,6 +27,12 @@ TOP_KEYS: Keys = {
         "what Enter does in `chat` while a turn runs: queue a prompt (the default), or send it "
         "to the running turn; Alt-Enter does the other",
     ),
+    "notify": (
+        '`"off"`, `"bell"`, `"osc9"` or `"osc777"`',
+        "how `chat` notifies you when it asks you something, and when a turn of more than ten "
+        "seconds ends: by the terminal's bell, or by a notification of the terminal (`osc9`: "
+        "iTerm2, Windows Terminal, WezTerm, Ghostty; `osc777`: urxvt, foot, VTE); default `off`",
+    ),
     "fence": (
         "string or object",
         "whether agents run in a [fence](../explanation/fence.md), and what it leaves open; "

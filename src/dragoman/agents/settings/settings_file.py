@@ -134,6 +134,7 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     system_prompt: SystemPrompt | None = None
     """The system prompt of new sessions, for agents that have none of their own."""
     enter: Literal["queue", "steer"] = "queue"
+    notify: Literal["off", "bell", "osc9", "osc777"] = "off"
     fence: FenceTerms = NO_FENCE
     """The fence of agents that have none of their own."""
     snapshots: SnapshotLimits = SnapshotLimits()
@@ -184,6 +185,7 @@ class _Reader(ValueReader):
             retention=self._retention(top.get("retention", {})),
             system_prompt=self._system_prompt(top.get("system_prompt"), "system_prompt"),
             enter=self._enter(top.get("enter", "queue")),
+            notify=self._notify(top.get("notify", "off")),
             fence=self._fence(top.get("fence", "off"), "fence"),
             snapshots=self._snapshots(top.get("snapshots", {})),
             on_limit=self._on_limit(top.get("on_limit", "fail"), "on_limit"),
@@ -284,6 +286,14 @@ class _Reader(ValueReader):
                 return value
             case _:
                 return self._fail("enter", f'"queue" or "steer", not {kind_of(value)}')
+
+    def _notify(self, value: Any) -> Literal["off", "bell", "osc9", "osc777"]:
+        match value:
+            case "off" | "bell" | "osc9" | "osc777":
+                return value
+            case _:
+                expected = f'"off", "bell", "osc9" or "osc777", not {kind_of(value)}'
+                return self._fail("notify", expected)
 
     def _retention(self, value: Any) -> Retention:
         entry = self._object(value, "retention", RETENTION_KEYS)

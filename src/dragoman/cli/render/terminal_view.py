@@ -39,7 +39,7 @@ UNANSWERED = "waiting for an answer"
 OUTPUT_LINES = 8
 """Of a command or a tool call, the last ones; `sessions show --full` and `/output` have all."""
 _DIFF_LINES = 80
-_MARKS = {
+MARKS = {
     "pending": ("○", DIM),
     "in_progress": ("◐", BLUE),
     "completed": ("✓", GREEN),
@@ -52,10 +52,17 @@ class TerminalView:
     """Shows events as they come, below what is there already.
 
     `output_lines` of what commands and tool calls brought back are shown, with None all of them.
+    A view that `holds_plan` shows a plan when it is done, or its turn is over: until then, others
+    draw `held_plan`.
     """
 
     def __init__(
-        self, status: Status, style: Style, output_lines: int | None = OUTPUT_LINES
+        self,
+        status: Status,
+        style: Style,
+        output_lines: int | None = OUTPUT_LINES,
+        *,
+        holds_plan: bool = False,
     ) -> None:
         self._status = status
         self._style = style
@@ -74,6 +81,8 @@ class TerminalView:
         self._diffs: set[tuple[str, ...]] = set()
         self._untold: dict[str, list[tuple[Diff, list[str]]]] = {}
         self._steps: dict[str, list[PlanStep]] = {}
+        self._holds_plan = holds_plan
+        self._held: str | None = None
         self._usage: e.UsageChanged | None = None
         self._last_mode = ""
         status.on_quiet = self._pause
@@ -194,14 +203,51 @@ class TerminalView:
             return
         before = self._steps.get(event.plan_id, [])
         self._steps[event.plan_id] = event.steps
-        if changed := changed_steps(before, event.steps):
-            done = sum(step.status == "completed" for step in event.steps)
-            self._line(self._style(f"plan {done}/{len(event.steps)}", BOLD))
-            for step in changed:
-                self._step(step)
+        if self._holds_plan:
+            self._hold(event.plan_id, before)
+        elif changed := changed_steps(before, event.steps):
+            self._steps_of(event.steps, changed)
+
+    def _steps_of(self, steps: list[PlanStep], shown_ones: list[PlanStep]) -> None:
+        self._line(self._style(_plan_words(steps), BOLD))
+        for step in shown_ones:
+            self._step(step)
+
+    def _hold(self, plan_id: str, before: list[PlanStep]) -> None:
+        steps = self._steps[plan_id]
+        if self._held not in (None, plan_id):
+            self._release()
+        if before != steps:
+            self._held = plan_id
+        if all(step.status == "completed" for step in steps):
+            self._release()
+        self._status.heard()
+
+    def _release(self) -> None:
+        """Show the plan that is held, as it is now."""
+        if self._held is not None:
+            steps = self._steps[self._held]
+            self._held = None
+            self._steps_of(steps, steps)
+
+    def held_plan(self, rows: int) -> list[str]:
+        """The plan that is being worked on, in at most so many painted lines."""
+        steps = [] if self._held is None else self._steps[self._held]
+        room = rows - 1
+        if not steps or room < 1:
+            return []
+        current = next((at for at, step in enumerate(steps) if step.status != "completed"), 0)
+        first = max(0, min(current - 1, len(steps) - room))
+        lines = [self._style(_plan_words(steps), BOLD)]
+        for step in steps[first : first + room]:
+            mark, colour = MARKS.get(step.status, ("○", DIM))
+            words = single_line(step.content, terminal_width() - 5)
+            codes = (DIM,) if step.status == "completed" else ()
+            lines.append(f"  {self._style(mark, colour)} {self._style(words, *codes)}")
+        return lines
 
     def _step(self, step: PlanStep) -> None:
-        mark, colour = _MARKS.get(step.status, ("○", DIM))
+        mark, colour = MARKS.get(step.status, ("○", DIM))
         words = MarkdownStream(self._style, terminal_width)
         content = words.sentence(sanitise(step.content, newlines=False), 4)
         self._lines(f"  {self._style(mark, colour)} {content}".split("\n"))
@@ -221,7 +267,7 @@ class TerminalView:
         if self._calls.get(call.id) == call.status:
             return
         self._calls[call.id] = call.status
-        mark, colour = _MARKS.get(call.status, ("•", DIM))
+        mark, colour = MARKS.get(call.status, ("•", DIM))
         self._line(f"{self._style(mark, colour)} {_title(call, terminal_width() - 3)}")
         self._lines(self._tail(tool_output(call), RED if call.status == "failed" else DIM))
 
@@ -264,6 +310,7 @@ class TerminalView:
 
     def _ended(self, event: e.TurnEnded, state: SessionState) -> None:
         self._end_flow()
+        self._release()
         for call in state.tool_calls.values():
             if call.turn_id == event.turn_id:
                 self._tool_line(call)
@@ -299,6 +346,11 @@ def painted_line(line: str, style: Style) -> str:
     """One line of a diff."""
     colour = {"+": GREEN, "-": RED, "@": CYAN}.get(line[:1], DIM)
     return "  " + style(reveal(line, newlines=True).expandtabs(4), colour)
+
+
+def _plan_words(steps: list[PlanStep]) -> str:
+    done = sum(step.status == "completed" for step in steps)
+    return f"plan {done}/{len(steps)}"
 
 
 def _title(call: ToolCall, width: int) -> str:

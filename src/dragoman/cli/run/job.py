@@ -51,6 +51,8 @@ class Job(msgspec.Struct, kw_only=True):
     """What the options say."""
     enter: Literal["queue", "steer"]
     """What Enter does in a chat while a turn runs."""
+    notify: Literal["off", "bell", "osc9", "osc777"]
+    """How a chat notifies the person."""
     rules: StoredRules
     policy: Policy
     cwd: str
@@ -122,6 +124,7 @@ def prepare(
         preset_prompts=choice.preset_prompts,
         system_prompt=agent_setup.system_prompt_of(options),
         enter=choice.settings.enter,
+        notify=choice.settings.notify,
         rules=rules,
         policy=agent_setup.policy_of(options, rules),
         cwd=cwd,

@@ -14,11 +14,17 @@ from collections.abc import Coroutine
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
+from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from dragoman.cli.ask.asker import TerminalAsker, Tty
 from dragoman.cli.ask.session_questions import SessionQuestions
-from dragoman.cli.commands.chat.prompt import ChatPrompt, Completions, bindings
+from dragoman.cli.commands.chat.call_viewer import CallViewer
+from dragoman.cli.commands.chat.completions import Completions
+from dragoman.cli.commands.chat.foreground import edited, run_shell
+from dragoman.cli.commands.chat.notifier import Notifier
+from dragoman.cli.commands.chat.pasted_blocks import PastedBlocks
+from dragoman.cli.commands.chat.prompt import ChatPrompt, bindings
 from dragoman.cli.commands.chat.screen import Screen, ScreenStatus, recap
 from dragoman.cli.commands.chat.slash_commands import OWN, route, run_command, typed_as
 from dragoman.cli.exit_codes import Exit, UsageError, tell
@@ -36,6 +42,7 @@ from dragoman.cli.run.steer_command import steer_sentence
 from dragoman.cli.standard_streams import terminal_width
 from dragoman.client.client import Client
 from dragoman.client.sessions.config_options import option_of
+from dragoman.client.sessions.prompts import PromptInput, find_mentions
 from dragoman.client.sessions.session import Session
 from dragoman.client.sessions.turn import Turn
 from dragoman.errors import CancelIgnored, CommandNotFound, DragomanError
@@ -43,8 +50,10 @@ from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.maintenance import told_of_outages
 from dragoman.hub.running.running_session import RunningSession
+from dragoman.hub.stored.stored_sessions import find_session
 from dragoman.safe_text import sanitise, single_line
 from dragoman.session import events as e
+from dragoman.session.content import Content, Text
 from dragoman.session.facts import Offer
 from dragoman.session.state import SessionState
 
@@ -65,18 +74,30 @@ class Conversation:
     """One chat. What commands need of it is public."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self._job = prepare(options, asks=options.on_ask in (None, "prompt"))
+        self.job = prepare(options, asks=options.on_ask in (None, "prompt"))
         self.style = Style(colour=wants_colour(sys.stdout))
         self._screen = Screen()
         self._status = ScreenStatus(self._screen, self.style)
         self._screen.on_quiet = self._pause
         self._completions = Completions(OWN)
+        self.notifier = Notifier(self.job.notify, self.job.agent.name)
+        pasted = PastedBlocks()
         self._prompt = ChatPrompt(
             self._screen,
             self.style,
             completions=self._completions,
-            keys=bindings(busy=self._is_busy, on_cancel=self._cancel, on_other=self._turn_round),
+            pasted=pasted,
+            keys=bindings(
+                pasted,
+                busy=self._is_busy,
+                on_cancel=self._cancel,
+                on_other=self._turn_round,
+                on_calls=lambda: self._spawn_front(self._go_through_calls()),
+                on_edit=lambda: self._spawn_front(self.edit("")),
+            ),
             toolbar=self._toolbar,
+            above=self._held_plan,
+            on_asked=self.notifier.asked,
         )
         self._asker = TerminalAsker(self._prompt.tty, self.style, self._status)
         self._questions: SessionQuestions | None = None
@@ -89,7 +110,10 @@ class Conversation:
         """Turns whose prompt was typed here at all."""
         self._steered: set[str] = set()
         """What was typed here for a running turn."""
-        self._enter_does = self._job.enter
+        self.attached: list[tuple[str, Content]] = []
+        """What goes with the next prompt, by name."""
+        self._view: TerminalView | None = None
+        self._enter_does = self.job.enter
         self._other = False
         """Whether what is being sent goes the other way."""
         self._taking = asyncio.Lock()
@@ -111,27 +135,27 @@ class Conversation:
         return code
 
     def _say_how_to_go_on(self) -> None:
-        if self._live is not None and self._live.state.turns and not self._job.options.no_store:
+        if self._live is not None and self._live.state.turns and not self.job.options.no_store:
             how = f"dragoman chat --resume {self._live.id}"
             print(self.style(f"to continue this session:\n  {how}", DIM))
 
     async def _begin(self, stack: AsyncExitStack) -> bool:
         """Start the agent and open a session; False when Ctrl-C was pressed meanwhile."""
-        name = self._job.agent.name
+        name = self.job.agent.name
         with (
             Status(sys.stdout, visible=can_draw(sys.stdout), style=self.style) as status,
             Interrupts(tell, lambda: status.doing(f"ending {name}")) as interrupts,
         ):
             status.doing(f"starting {name}")
             try:
-                waits = self._job.asks or self._job.options.on_ask == "wait"
-                made = hub_of(self._job, self._start, attended=waits)
+                waits = self.job.asks or self.job.options.on_ask == "wait"
+                made = hub_of(self.job, self._start, attended=waits)
                 self._hub = await stack.enter_async_context(made)
                 told = told_of_outages(self._hub.store, self.say)
                 await stack.enter_async_context(told)
                 await self._open(self._hub, stack, status)
             except CommandNotFound as error:
-                raise self._job.with_hint(error) from error
+                raise self.job.with_hint(error) from error
             except asyncio.CancelledError:
                 if not interrupts.pressed:
                     raise
@@ -140,25 +164,25 @@ class Conversation:
         return True
 
     def _start(self, offer: Offer) -> Client:
-        return client_for(self._job, self._asker if self._job.asks else None, offer)
+        return client_for(self.job, self._asker if self.job.asks else None, offer)
 
     async def _open(self, hub: Hub, stack: AsyncExitStack, status: Status) -> None:
         # The prompt is not there yet: a way to sign in is chosen at the bare terminal.
         def asker() -> TerminalAsker:
             return TerminalAsker(Tty(), self.style, status)
 
-        meant = await meant_by(hub, self._job)
+        meant = await meant_by(hub, self.job)
         if (record := meant.record) is not None:
-            self._job = for_session(self._job, record)
-            if self._job.options.fork is None and await runs_elsewhere(hub, record):
-                without = ", without this proxy" if self._job.options.proxy else ""
+            self.job = for_session(self.job, record)
+            if self.job.options.fork is None and await runs_elsewhere(hub, record):
+                without = ", without this proxy" if self.job.options.proxy else ""
                 hint = f"`dragoman watch {record.id}` follows it"
                 raise UsageError(f"another process is running {record.id}{without}; {hint}")
-        using = hub.using(self._job.agent.name, self._job.cwd, meant.offer(self._job))
+        using = hub.using(self.job.agent.name, self.job.cwd, meant.offer(self.job))
         await stack.enter_async_context(using)
-        live = await open_live(hub, self._job, meant, asker)
+        live = await open_live(hub, self.job, meant, asker)
         self._enter(hub, live, meant.state)
-        await configure(live.session, self._job)
+        await configure(live.session, self.job)
 
     def _enter(self, hub: Hub, live: RunningSession, state: SessionState) -> None:
         """Show what happens in it from where the state is."""
@@ -166,13 +190,13 @@ class Conversation:
         self._live = live
         self._completions.state = live.state
         self._completions.cwd = live.session.cwd
-        view = TerminalView(self._status, self.style)
+        view = self._view = TerminalView(self._status, self.style, holds_plan=True)
         self._asker.on_asked = view.asked
-        if self._job.asks:
+        if self.job.asks:
             self._questions = SessionQuestions(
                 hub,
                 live.id,
-                self._job.agent.name,
+                self.job.agent.name,
                 self._asker,
                 lambda sentence: self.say(sanitise(sentence), DIM),
                 must_answer=True,
@@ -206,17 +230,20 @@ class Conversation:
         who = single_line(f"{info.title or info.name or self._client.name} {info.version}", 80)
         # What was typed while the agent started has been echoed; the prompt will show it again.
         clean = "\r\x1b[K" if can_draw(sys.stdout) else ""
-        self.show(f"{clean}{self.style(who.strip(), BOLD)} in {single_line(self._job.cwd, 200)}")
-        if self._live is not None and (turns := len(self._live.state.turns)):
-            title = single_line(self._live.record.title or "", 60)
-            count = f"{turns} turn{'' if turns == 1 else 's'} so far"
-            self.say(f"session {self._live.id} continues, {count}: {title}", DIM)
-            for line in recap(self._live.state, self.style):
-                self.show(line)
-            if waiting := len(self._live.state.queue):
-                some = "a prompt waits" if waiting == 1 else f"{waiting} prompts wait"
-                self.say(f"{some} from before, to be sent before your next prompt", DIM)
+        self.show(f"{clean}{self.style(who.strip(), BOLD)} in {single_line(self.job.cwd, 200)}")
+        if self._live is not None and self._live.state.turns:
+            self._tell_where_it_stands(self._live)
         self.say("/help lists the commands, Ctrl-D quits", DIM)
+
+    def _tell_where_it_stands(self, live: RunningSession) -> None:
+        turns, title = len(live.state.turns), single_line(live.record.title or "", 60)
+        count = f"{turns} turn{'' if turns == 1 else 's'} so far"
+        self.say(f"session {live.id} continues, {count}: {title}", DIM)
+        for line in recap(live.state, self.style):
+            self.show(line)
+        if waiting := len(live.state.queue):
+            some = "a prompt waits" if waiting == 1 else f"{waiting} prompts wait"
+            self.say(f"{some} from before, to be sent before your next prompt", DIM)
 
     async def _talk(self) -> int:
         # Also between two prompts nothing that is typed may be echoed over what is shown.
@@ -224,7 +251,7 @@ class Conversation:
             self._greet()
             await self._screen.settle()
             self._spawn(self._screen.run())
-            if (first := self._job.options.prompt) is not None:
+            if (first := self.job.options.prompt) is not None:
                 self.say(sanitise(first), indent="› ")
                 self._spawn(self._take(first, steers=False))
             try:
@@ -261,6 +288,11 @@ class Conversation:
         return self._live
 
     @property
+    def hub(self) -> Hub:
+        assert self._hub is not None
+        return self._hub
+
+    @property
     def session(self) -> Session:
         return self.live.session
 
@@ -284,6 +316,13 @@ class Conversation:
         """A line above the prompt, painted already."""
         self._screen.line(line)
 
+    async def edit(self, text: str) -> None:
+        """Have the person write in their editor, what is typed already or this text; it is then in
+        the line. Raises ValueError if the editor fails."""
+        async with self._status.floor:
+            written = await edited(text or self._prompt.draft, self._prompt.input)
+        self._prompt.write(written)
+
     def leave(self, code: int = Exit.DONE) -> None:
         self._code = code
         self._prompt.take_away()
@@ -291,7 +330,7 @@ class Conversation:
     async def begin_anew(self) -> None:
         """Another session with the same agent, which is started again if it is gone."""
         assert self._hub is not None
-        job, before = self._job, self._live
+        job, before = self.job, self._live
         live = await self._hub.create(
             job.agent.name,
             job.cwd,
@@ -305,14 +344,36 @@ class Conversation:
             self._complain(str(error))  # the session exists anyway
         self._put_down()
         self._enter(self._hub, live, SessionState())
-        kept = before is not None and before.state.turns and not job.options.no_store
         self.say("a new session", BOLD)
-        if before is not None and kept:
-            self.say(f"the previous session is kept as {before.id}", DIM)
         if before is not None:
-            await self._hub.detach(before)
-            if is_unused(before):
-                await self._hub.delete(before.id, local=True)
+            await self._leave_behind(before)
+
+    async def resume(self, word: str) -> None:
+        """Continue another session of this agent in this folder. Raises UsageError for any other,
+        UnknownSession, and what opening it raises."""
+        hub, before = self.hub, self.live
+        record = await find_session(hub.store, word, self.job.cwd)
+        if record.id == before.id:
+            raise UsageError(f"this is session {record.id}")
+        if (record.agent, record.cwd) != (before.record.agent, before.record.cwd):
+            whose = f"session {record.id} is one of {record.agent} in {record.cwd}"
+            raise UsageError(f"{whose}; leave, and use dragoman chat --resume {record.id}")
+        if await runs_elsewhere(hub, record):
+            hint = f"`dragoman watch {record.id}` follows it"
+            raise UsageError(f"another process is running {record.id}; {hint}")
+        state = await hub.state(record.id)
+        live = await hub.open(record.id, on_reset=self.job.options.on_reset)
+        self._put_down()
+        self._enter(hub, live, state)
+        self._tell_where_it_stands(live)
+        await self._leave_behind(before)
+
+    async def _leave_behind(self, before: RunningSession) -> None:
+        if before.state.turns and not self.job.options.no_store:
+            self.say(f"the previous session is kept as {before.id}", DIM)
+        await self.hub.detach(before)
+        if is_unused(before):
+            await self.hub.delete(before.id, local=True)
 
     def _put_down(self) -> None:
         """Nothing is sent, or continues, behind the back of a person who leaves the session."""
@@ -339,7 +400,9 @@ class Conversation:
         async with self._taking:
             to = route(text, {command.name for command in self.session.state.commands})
             try:
-                if to.to == "us":
+                if text.startswith("!"):
+                    await self._run_shell(text[1:].strip())
+                elif to.to == "us":
                     await run_command(self, to.name, to.text)
                 elif steers:
                     await self._steer(to.text)
@@ -348,10 +411,49 @@ class Conversation:
             except (DragomanError, ValueError) as error:
                 self._complain(str(error))
 
+    async def _run_shell(self, line: str) -> None:
+        if not line:
+            raise ValueError("usage: !COMMAND runs it in your shell; the agent does not see it")
+        async with self._status.floor:  # a question waits until the terminal is free again
+            code = await run_shell(line, self.session.cwd, self._prompt.input)
+        if code:
+            self.say(f"exit code {code}", DIM)
+
+    async def _go_through_calls(self) -> None:
+        viewer = CallViewer(self.session.state, self.style)
+        if viewer.is_empty:
+            self.say("no tool calls yet", DIM)
+            return
+        async with self._status.floor, in_terminal():
+            await viewer.run()
+
+    def _spawn_front(self, work: Coroutine[Any, Any, None]) -> None:
+        """What takes the terminal over; one at a time, and not while a question is open."""
+
+        async def run() -> None:
+            async with self._taking:
+                try:
+                    await work
+                except (DragomanError, ValueError) as error:
+                    self._complain(str(error))
+
+        if self._prompt.is_asking or self._taking.locked():
+            work.close()
+        else:
+            self._spawn(run())
+
+    def _with_attachments(self, text: str) -> PromptInput:
+        if not self.attached:
+            return text
+        links = find_mentions(text, self.session.cwd).links
+        contents, self.attached = [content for _, content in self.attached], []
+        return [Text(text), *links, *contents]
+
     async def _send(self, text: str) -> None:
         assert self._live is not None
         was_lost = self._client.connection_error is not None
-        turn = await self._live.prompt(text.encode("utf-8", "replace").decode())
+        text = text.encode("utf-8", "replace").decode()
+        turn = await self._live.prompt(self._with_attachments(text))
         self._typed.add(turn.id)
         if was_lost:
             self.say("the agent was restarted, and the session continues", DIM)
@@ -406,6 +508,9 @@ class Conversation:
 
     def _pause(self) -> None:
         self._status.on_quiet()
+
+    def _held_plan(self, rows: int) -> list[str]:
+        return [] if self._view is None else self._view.held_plan(rows)
 
     def _complain(self, sentence: str) -> None:
         self.say(f"dragoman: {sanitise(sentence)}", RED)
@@ -463,6 +568,7 @@ class _ChatStage(Stage):
 
     def show(self, event: e.Event, state: SessionState) -> None:
         self._view.show(event, state)
+        self._talk.notifier.see(event)
 
     def remark(self, sentence: str, *, failed: bool = False) -> None:
         self._talk.say(sanitise(sentence), RED if failed else DIM)

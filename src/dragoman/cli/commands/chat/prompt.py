@@ -1,4 +1,4 @@
-"""The prompt of a chat: its key bindings, layout and completions, and the questions asked at it.
+"""The prompt of a chat: its key bindings and layout, and the questions asked at it.
 
 There is one line to type in. A question takes it over, and gives it back with what was being typed.
 
@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import Application
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Point
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, is_searching
@@ -28,22 +27,21 @@ from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import Layout
 from prompt_toolkit.layout.screen import Char
 from prompt_toolkit.renderer import Renderer
 from prompt_toolkit.styles import Style as Colours
 
 from dragoman.cli.ask.asker import Tty
+from dragoman.cli.commands.chat.completions import Completions
+from dragoman.cli.commands.chat.pasted_blocks import PastedBlocks
 from dragoman.cli.commands.chat.screen import Screen
-from dragoman.cli.commands.chat.slash_commands import is_ours
 from dragoman.cli.exit_codes import sentence, tell
-from dragoman.cli.options import choices_of
 from dragoman.cli.render.style import BOLD, CYAN, Style
 from dragoman.cli.render.wrap import folded
-from dragoman.client.sessions.config_options import option_of
 from dragoman.data_directory import data_directory, make_private
-from dragoman.safe_text import sanitise, single_line
-from dragoman.session.state import SessionState
+from dragoman.safe_text import sanitise
 
 _TAKEN_AWAY = "\0"
 _LOOK = Colours.from_dict(
@@ -60,16 +58,24 @@ class ChatPrompt:
         style: Style,
         *,
         completions: Completions,
+        pasted: PastedBlocks,
         keys: KeyBindings,
         toolbar: Callable[[], str],
+        above: Callable[[int], list[str]],
+        on_asked: Callable[[], None],
     ) -> None:
-        self.tty = PromptTty(screen, self._question_changed)
+        """`above` has the lines between what is printed and the prompt, at most so many; `on_asked`
+        is called when a question is asked."""
+        self.tty = PromptTty(screen, self._question_changed, on_asked)
+        self._above = above
+        self._pasted = pasted
         self._screen = screen
         self._style = style
         self._draft = ""
         self._main: PromptSession[str] = PromptSession(
             history=_history(),
             completer=completions,
+            complete_in_thread=True,  # files are looked for
             complete_while_typing=Condition(self._may_complete),
             key_bindings=keys,
             multiline=True,
@@ -106,6 +112,18 @@ class ChatPrompt:
         """What has been typed so far and was not sent."""
         session = self._answers if self._answers.app.is_running else self._main
         return session.default_buffer.text
+
+    @property
+    def draft(self) -> str:
+        """What has been typed for the agent, with all that was pasted."""
+        return self._pasted.expand(self._main.default_buffer.text)
+
+    def write(self, text: str) -> None:
+        """Have this in the line, to be sent or changed."""
+        if self._main.app.is_running:
+            self._main.default_buffer.document = Document(text, len(text))
+        else:
+            self._draft = text
 
     def clear(self) -> bool:
         """Take away what was typed for the agent; whether there was anything."""
@@ -174,7 +192,11 @@ class ChatPrompt:
 
     def _message(self) -> ANSI:
         tail = self._screen.tail
-        return ANSI(f"{tail}\n" * bool(tail) + self._mark)
+        lines = [
+            *([tail] if tail else []),
+            *self._above(self._main.app.output.get_size().rows // 3),
+        ]
+        return ANSI("".join(f"{line}\n" for line in lines) + self._mark)
 
     @property
     def _mark(self) -> str:
@@ -195,10 +217,17 @@ def _history() -> History:
 
 
 def bindings(
-    *, busy: Callable[[], bool], on_cancel: Callable[[], None], on_other: Callable[[], None]
+    pasted: PastedBlocks,
+    *,
+    busy: Callable[[], bool],
+    on_cancel: Callable[[], None],
+    on_other: Callable[[], None],
+    on_calls: Callable[[], None],
+    on_edit: Callable[[], None],
 ) -> KeyBindings:
     """`on_cancel` is for Esc while the agent is `busy`, and for Ctrl-C at any time. `on_other` is
     called before something is sent in the other way than with Enter, while the agent is busy.
+    `on_calls` shows the tool calls, `on_edit` opens the editor.
 
     While someone looks for something in the history, these keys end the search, as always.
     """
@@ -215,13 +244,13 @@ def bindings(
             buffer.delete_before_cursor()
             buffer.insert_text("\n")
         else:
-            buffer.validate_and_handle()
+            _send(buffer, pasted)
 
     @keys.add("escape", "enter", filter=is_writing)
     def _(event: KeyPressEvent) -> None:
         if busy():
             on_other()
-            event.current_buffer.validate_and_handle()
+            _send(event.current_buffer, pasted)
         else:
             event.current_buffer.insert_text("\n")
 
@@ -234,7 +263,38 @@ def bindings(
     def _(event: KeyPressEvent) -> None:
         on_cancel()
 
+    @keys.add(Keys.BracketedPaste)
+    def _(event: KeyPressEvent) -> None:
+        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+        event.current_buffer.insert_text(pasted.fold(text))
+
+    ends_with_mark = Condition(lambda: bool(_mark_before(pasted)))
+
+    @keys.add("backspace", filter=is_writing & ends_with_mark)
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.delete_before_cursor(_mark_before(pasted))
+
+    @keys.add("c-o", filter=is_writing)
+    def _(event: KeyPressEvent) -> None:
+        on_calls()
+
+    @keys.add("c-x", "c-e", filter=is_writing)
+    def _(event: KeyPressEvent) -> None:
+        on_edit()
+
     return keys
+
+
+def _send(buffer: Buffer, pasted: PastedBlocks) -> None:
+    if (whole := pasted.expand(buffer.text)) != buffer.text:
+        buffer.document = Document(whole, len(whole))
+    buffer.validate_and_handle()
+
+
+def _mark_before(pasted: PastedBlocks) -> int:
+    from prompt_toolkit.application import get_app
+
+    return pasted.mark_before(get_app().current_buffer.document.text_before_cursor)
 
 
 def _text() -> str:
@@ -311,7 +371,12 @@ class PromptTty(Tty):
     `on_change` is called when there is a question to be answered, or one that no longer is.
     """
 
-    def __init__(self, screen: Screen, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        on_change: Callable[[], None],
+        on_asked: Callable[[], None] = lambda: None,
+    ) -> None:
         self.open: asyncio.Future[str | None] | None = None
         """The line that is being waited for."""
         self.asked_at = 0.0
@@ -319,12 +384,14 @@ class PromptTty(Tty):
         """Set when the asker has received the answer, and asks nothing or something else."""
         self._screen = screen
         self._on_change = on_change
+        self._on_asked = on_asked
 
     def write(self, text: str) -> None:
         self._screen.write(text)
 
     def forget_typed(self) -> None:
         self.asked_at = time.monotonic()
+        self._on_asked()
 
     async def line(self) -> str | None:
         self.settled.clear()
@@ -341,91 +408,3 @@ class PromptTty(Tty):
         """What was typed; None for the end of input."""
         if self.open is not None and not self.open.done():
             self.open.set_result(text)
-
-
-_MOST_FILES = 200
-_command = re.compile(r"[/:][\w.:-]*\Z")
-_mention = re.compile(r'(?:^|(?<=[\s(\[{]))@(?P<quote>"?)(?P<path>[^\s"]*|(?<=")[^"\n]*)\Z')
-_argument = re.compile(r"[/:](?P<command>mode|model|set)\s+(?P<value>\S*)\Z")
-
-
-class Completions(Completer):
-    """Knows the agent's commands from `state`, ours from `own`, and files beneath `cwd`."""
-
-    def __init__(self, own: Mapping[str, str]) -> None:
-        self.state = SessionState()
-        self.cwd = "."
-        self._own = own
-
-    def get_completions(
-        self, document: Document, complete_event: CompleteEvent
-    ) -> Iterable[Completion]:
-        before = document.text_before_cursor
-        if found := _mention.search(before):
-            return self._files(found["path"], quoted=bool(found["quote"]))
-        if found := _argument.match(before):
-            return _choices(found["value"], self._values(found["command"]))
-        if _command.match(before):
-            return self._commands(before)
-        return ()
-
-    # ── commands ──────────────────────────────────────────────────────────────────────────────
-
-    def _commands(self, typed: str) -> Iterator[Completion]:
-        prefix, begun = typed[0], typed[1:]
-        theirs = {c.name: c.description for c in self.state.commands} if prefix == "/" else {}
-        ours = {name: about for name, about in self._own.items() if is_ours(name, theirs)}
-        for name, about in (ours | theirs).items():  # where a name is theirs, it is not in ours
-            if name.startswith(begun):
-                yield Completion(
-                    f"{prefix}{name}",
-                    start_position=-len(typed),
-                    display_meta=single_line(about, 60),
-                )
-
-    def _values(self, command: str) -> dict[str, str]:
-        """The completions for the argument of one of our commands."""
-        options = self.state.config_options
-        if command == "set":
-            return {f"{o.id}={v}": o.name for o in options for v in choices_of(o)}
-        if command == "mode" and self.state.modes is not None:
-            return {mode.id: mode.name for mode in self.state.modes.available}
-        option = option_of(options, command)
-        return {c.value: c.name for c in (option.choices if option else None) or ()}
-
-    # ── files ─────────────────────────────────────────────────────────────────────────────────
-
-    def _files(self, typed: str, *, quoted: bool) -> Iterator[Completion]:
-        folder, begun = os.path.split(typed)
-        base = os.path.join(self.cwd, os.path.expanduser(folder))
-        for name, is_folder in _listed(base, begun):
-            path = os.path.join(folder, name) + ("/" if is_folder else "")
-            # Anything but a plain path has to be in quotes, or only a part of it is mentioned.
-            needs = quoted or not re.fullmatch(r"[\w./~+-]+", path)
-            text = f'"{path}{"" if is_folder else chr(34)}' if needs else path
-            yield Completion(
-                text, start_position=-len(typed) - quoted, display=single_line(name, 60)
-            )
-
-
-def _choices(typed: str, values: Mapping[str, str]) -> Iterator[Completion]:
-    for value, about in values.items():
-        if value.startswith(typed):
-            meta = single_line(about, 60)
-            yield Completion(value, start_position=-len(typed), display_meta=meta)
-
-
-def _listed(folder: str, begun: str) -> list[tuple[str, bool]]:
-    """Names in a folder that begin so, hidden ones only when asked for."""
-    try:
-        with os.scandir(folder) as entries:
-            names = [
-                (entry.name, entry.is_dir())
-                for entry in entries
-                if entry.name.startswith(begun)
-                and (begun.startswith(".") or not entry.name.startswith("."))
-                and entry.name.isprintable()
-            ]
-    except OSError:
-        return []
-    return sorted(names)[:_MOST_FILES]

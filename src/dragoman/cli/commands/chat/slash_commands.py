@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from dragoman.cli.commands.chat import session_commands
 from dragoman.cli.options import as_typed, assignment, choices_of, typed
 from dragoman.cli.render.event_text import tool_output
 from dragoman.cli.render.style import BOLD
@@ -39,17 +40,28 @@ OWN = {
     "output": "show all output of the last tool call or command, or the one N before: /output N",
     "changes": "show the files written in this session",
     "revert": "undo those writes; /revert force includes files that have changed since",
+    "attach": "send a file with the next prompt: /attach FILE; /attach clear takes all back",
+    "copy": "copy the last answer, or the one N before: /copy N",
+    "editor": "write the prompt in $VISUAL or $EDITOR, like Ctrl-X Ctrl-E",
+    "export": "write this session to a file: Markdown, or events if it ends in .jsonl",
+    "sessions": "list the sessions of this agent in this folder",
+    "resume": "continue another of them: /resume SESSION",
     "new": "start a new session",
-    "quit": "quit, like Ctrl-D",
+    "exit": "quit, like Ctrl-D, /quit and a plain exit",
+    "quit": "the same",
 }
 _KEYS = {
     "Enter": "send; \\ at the end of a line starts a new line",
     "Alt-Enter, Esc Enter": "new line; while a turn runs: steer it, or queue if Enter steers",
     "Esc, Ctrl-C": "cancel the running turn",
     "Up, Ctrl-R": "history; Ctrl-R to search it",
-    "@file": "mention a file; Tab completes its name",
+    "Ctrl-O": "go through the tool calls, and unfold their output",
+    "Ctrl-X Ctrl-E": "write the prompt in your editor",
+    "@file": "mention a file; Tab completes its name, or some letters of it",
+    "!command": "run it in your shell; the agent does not see it",
     "//name": "sent to the agent as /name; :name is Dragoman's",
 }
+_LEAVE = ("exit", "quit")
 _DIFF_LINES = 200
 _typed_command = re.compile(r"([/:])([\w-]+)(?:\s+(.*))?\Z", re.DOTALL)
 
@@ -66,6 +78,8 @@ def route(text: str, theirs: Collection[str]) -> LineRoute:
     """`theirs` are the names of the agent's commands."""
     if text.startswith("//"):
         return LineRoute("agent", text[1:])
+    if text.strip() in _LEAVE:
+        return LineRoute("us", "", "quit")
     found = _typed_command.match(text.strip())
     if found is None or not is_ours(found[2], () if found[1] == ":" else theirs):
         return LineRoute("agent", text)
@@ -250,6 +264,13 @@ _COMMANDS: dict[str, Act] = {
     "output": _output,
     "changes": _changes,
     "revert": _revert,
+    "attach": session_commands.attach,
+    "copy": session_commands.copy,
+    "editor": session_commands.editor,
+    "export": session_commands.export,
+    "sessions": session_commands.list_sessions,
+    "resume": session_commands.resume,
     "new": _new,
     "quit": _quit,
+    "exit": _quit,
 }

@@ -187,13 +187,20 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
 def _add_files(actions: Actions) -> None:
     export = actions.add(
         "export",
-        "write a session as JSON Lines, for `sessions import` and `replay`",
-        "  dragoman sessions export s-1f3a > session.jsonl",
+        "write a session as JSON Lines, for `sessions import` and `replay`, or as Markdown to read",
+        "  dragoman sessions export s-1f3a > session.jsonl\n"
+        "  dragoman sessions export s-1f3a -o session.md",
         module="session_files",
     )
     _add_session(export)
     export.add_argument(
         "-o", "--output", metavar="FILE", help="write to this file (default: standard output)"
+    )
+    export.add_argument(
+        "--format",
+        choices=("jsonl", "md"),
+        help="every event, or a Markdown document (default: md for a FILE that ends in .md, else "
+        "jsonl)",
     )
     importing = actions.add(
         "import",

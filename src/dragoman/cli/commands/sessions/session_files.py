@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import BinaryIO
 
 from dragoman.cli.exit_codes import UsageError
+from dragoman.cli.render.markdown.transcript import transcript
 from dragoman.cli.render.printed_json import json_line
 from dragoman.cli.run.agent_setup import folder
 from dragoman.cli.run.hub_access import opened_hub, opened_session, opened_store
@@ -40,8 +41,17 @@ async def _export(options: argparse.Namespace) -> None:
             out: BinaryIO = sys.stdout.buffer
             if options.output is not None:
                 out = stack.enter_context(_private(options.output))
+            if _is_document(options):
+                async for piece in transcript(record, hub.thread(record.id)):
+                    out.write(piece.encode("utf-8", "replace"))
+                return
             async for line in exported(hub.store, record.id):
                 out.write(line if options.output is not None else json_line(line))
+
+
+def _is_document(options: argparse.Namespace) -> bool:
+    name = options.output or ""
+    return options.format == "md" or (options.format is None and name.lower().endswith(".md"))
 
 
 def _private(path: str) -> BinaryIO:

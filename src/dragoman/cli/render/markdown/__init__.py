@@ -1,1 +1,1 @@
-"""Markdown on a terminal: the stream, tables, and the colours of code."""
+"""Markdown: on a terminal as it streams, with tables and colours, and a session as a document."""
