@@ -32,6 +32,7 @@ LAYERS = [
     "host",
     "agents",
     "client",
+    "sync_session",
     "store",
     "hub",
     "ui_stream",
@@ -41,7 +42,7 @@ LAYERS = [
     "cli",
 ]
 # The face of it all: may import anything, is imported by nothing.
-PUBLIC = {"__init__", "__main__", "events"}
+PUBLIC = {"__init__", "__main__", "events", "ext"}
 STRANGERS = [{"store", "client"}]
 WITHOUT_ACP = {"wire", "transport", "rpc"}
 PURE = {"schema", "wire", "session", "ui_stream", "safe_text", "review"}

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import events, testing, ui_stream
+from dragoman import events, ext, testing, ui_stream
 
 ROOT = Path(__file__).parents[1]
-MODULES = (dragoman, events, testing, ui_stream)
+MODULES = (dragoman, events, ext, testing, ui_stream)
 PUBLIC = {
     f"{module.__name__}.{name}": getattr(module, name)
     for module in MODULES

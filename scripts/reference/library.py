@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 import dragoman
-from dragoman import errors, events, testing, ui_stream
+from dragoman import errors, events, ext, testing, ui_stream
 from reference.source import (
     Definition,
     Field,
@@ -27,8 +27,9 @@ GROUPS = {
     "Connect to an agent": (
         "Client AgentCommand RemoteAgent Transport HostCapabilities SessionOptions Timeouts Quirks "
         "Offer SystemPrompt Fence fence_around Tap AgentInfo AgentCapabilities AuthMethod "
-        "AuthStatus SessionInfo run_prompt tracing"
+        "AuthStatus SessionInfo tracing"
     ),
+    "Without async": "run SyncSession run_prompt",
     "Sessions and turns": (
         "Session Turn Steer Stream PromptInput RevertOptions Change FolderChanges ChangedFile Hunk "
         "FolderProblem LeftOut Reverted RootSnapshot FileSummary ProgramRun ProgramEnd "
@@ -63,7 +64,15 @@ GROUPS = {
 }
 # Methods that other layers of ours call, and constructors of what is made for you.
 INTERNAL = {
-    "Client": {"__init__", "dialect", "read_at", "pauses", "require", "reconnect_session"},
+    "Client": {
+        "__init__",
+        "dialect",
+        "extensions",
+        "read_at",
+        "pauses",
+        "require",
+        "reconnect_session",
+    },
     "Session": {
         *("go_on", "went_on_unanswered", "answer_of", "cancel_turn", "stop_turn", "begin_closing"),
         *(
@@ -103,6 +112,8 @@ def api_page() -> str:
     for title, names in GROUPS.items():
         parts.append(f"## {title}")
         parts += [_entry(dragoman, name) for name in names.split()]
+    parts.append("## `dragoman.ext`\n\n" + _EXT)
+    parts += [_entry(ext, name) for name in ext.__all__]
     parts.append("## `dragoman.testing`\n\n" + _TESTING)
     parts += [_entry(testing, name) for name in testing.__all__]
     parts.append("## `dragoman.ui_stream`\n\n" + _UI_STREAM)
@@ -115,9 +126,12 @@ _API_HEAD = f"""\
 
 {NOTICE}
 
-Import everything below from `dragoman`, except for the last two sections. See also
+Import everything below from `dragoman`, except for the last three sections. See also
 [events](events.md) and [errors](errors.md). [Use the library](../how-to/library.md) explains how
 the parts fit together."""
+_EXT = """\
+Methods and notifications of an agent's own. [Use the
+library](../how-to/library.md#methods-beyond-acp) shows how to use them."""
 _TESTING = """\
 A scripted agent, recordings, and their replay. [Test with a scripted
 agent](../how-to/test-with-a-scripted-agent.md) and [record and

@@ -77,7 +77,8 @@ def _classes(module: str) -> dict[str, ast.ClassDef]:
 
 def function_of(function: Any) -> Method:
     nodes = _tree(function.__module__).body
-    found = [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == function.__name__]
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [n for n in nodes if isinstance(n, kinds) and n.name == function.__name__]
     return _method(found[0], "")
 
 

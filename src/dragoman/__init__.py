@@ -5,7 +5,8 @@
         async for event in session.prompt("Summarise @README.md"):
             print(event.text, end="")
 
-Everything public is here and in `dragoman.events`, `dragoman.testing` and `dragoman.ui_stream`.
+Everything public is here and in `dragoman.events`, `dragoman.ext`, `dragoman.testing` and
+`dragoman.ui_stream`.
 Names are imported on first use, so that importing the package costs next to nothing.
 """
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     )
     from dragoman.agents.sign_ins import AuthStatus
     from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
-    from dragoman.client.client import Client, run_prompt
+    from dragoman.client.client import Client
     from dragoman.client.client_options import HostCapabilities, SessionOptions, Timeouts, tracing
     from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
     from dragoman.client.sessions.folder_tracker import RevertOptions
@@ -212,6 +213,7 @@ if TYPE_CHECKING:
         UserEntry,
     )
     from dragoman.stream import Stream
+    from dragoman.sync_session import SyncSession, run, run_prompt
     from dragoman.transport.stdio import AgentCommand
     from dragoman.transport.target import RemoteAgent
     from dragoman.transport.transport import Transport
@@ -368,6 +370,7 @@ __all__ = [
     "Stream",
     "Subagent",
     "SubagentState",
+    "SyncSession",
     "SystemPrompt",
     "Tap",
     "Terminal",
@@ -408,6 +411,7 @@ __all__ = [
     "load_policy",
     "load_settings",
     "request_meta",
+    "run",
     "run_prompt",
     "tracing",
 ]
@@ -418,7 +422,7 @@ _NAMES = {
     "agents.settings.settings_file": "AgentSettings ModelProvider Retention Settings load_settings",
     "agents.sign_ins": "AuthStatus",
     "client.capabilities": "AgentCapabilities AgentInfo AuthMethod SessionInfo",
-    "client.client": "Client run_prompt",
+    "client.client": "Client",
     "client.client_options": "HostCapabilities SessionOptions Timeouts tracing",
     "client.mcp": "HttpServer InProcessServer McpServer SseServer StdioServer",
     "client.sessions.folder_tracker": "RevertOptions",
@@ -426,6 +430,7 @@ _NAMES = {
     "client.sessions.session": "Session",
     "client.sessions.steering": "Steer",
     "client.sessions.turn": "Turn",
+    "sync_session": "SyncSession run run_prompt",
     "errors": (
         "AgentExited AmbiguousSession AuthRequired CallTimeout CancelIgnored ChainBroken "
         "CommandNotFound CommandRefused ConfigError ConnectionClosed ConnectionLost "
@@ -485,7 +490,7 @@ _NAMES = {
     "transport.stdio": "AgentCommand",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
-_MODULES = {"errors", "events", "testing", "ui_stream"}
+_MODULES = {"errors", "events", "ext", "testing", "ui_stream"}
 
 
 def __getattr__(name: str) -> Any:

@@ -57,6 +57,25 @@ async def test_cancelling_twice_is_one_cancel(tmp_path: Path) -> None:
     assert len(agent.sent("session/cancel")) == 1
 
 
+async def test_a_detached_turn_runs_on_when_its_awaiter_is_cancelled(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (client, session):
+        turn = session.prompt("hi").detach()
+        request = await agent.expect("session/prompt")
+        waiting = asyncio.ensure_future(turn)
+        await settled()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert repr(turn) == f"<Turn {turn.id}: running>"
+        agent.reply(request["id"], ENDED)
+        await soon(turn.wait())
+        assert repr(turn) == f"<Turn {turn.id}: end_turn>"
+        assert repr(session) == f"<Session s1 in {tmp_path}: 1 turn>"
+        assert repr(client).endswith(", ACP 1>")
+    assert agent.sent("session/cancel") == []
+
+
 async def test_cancelling_when_nothing_runs_does_nothing(tmp_path: Path) -> None:
     agent = RawAgent()
     async with opened(agent, tmp_path) as (_, session):

@@ -122,6 +122,8 @@ class Client:
         """Called when a question is added to `pending` or removed from it."""
         self._outside.on_change = self._note_question
         self._router = Router(self._outside)
+        self.extensions = self._router.extensions
+        """What the program serves beyond ACP; see `dragoman.ext`."""
         if fence is not None:
             fence.network.rules.sessions = self._router.gates
         self._router.note_auth = self._note_auth
@@ -207,6 +209,10 @@ class Client:
             fence=fence,
             model_providers=model_providers,
         )
+
+    def __repr__(self) -> str:
+        version = f"ACP {self.protocol_version}" if self.protocol_version else "not started"
+        return f"<Client of {self.name or 'an agent'}, {version}>"
 
     # ── the connection ────────────────────────────────────────────────────────────────────────
 
@@ -573,27 +579,3 @@ def _found(
         "expected the name or address of an agent, an AgentCommand, a RemoteAgent or a Transport, "
         f"not {type(agent).__name__}"
     )
-
-
-def run_prompt(
-    prompt: str,
-    *,
-    agent: str | AgentCommand | RemoteAgent = "demo",
-    cwd: str | os.PathLike[str] = ".",
-    policy: Policy | None = None,
-) -> str:
-    """The agent's answer to one prompt in a new session. What the policy leaves open is refused.
-
-    Raises what `Client.start` and the turn raise. Cannot be used inside a running event loop.
-    """
-    rules = policy or Policy()
-    can_write = rules.could_allow("write", agent=agent_name(agent), person=False)
-    offers = HostCapabilities(write_files=can_write)
-
-    async def run() -> str:
-        async with Client.start(agent, policy=rules, capabilities=offers) as client:
-            session = await client.new_session(cwd)
-            turn = await session.prompt(prompt)
-            return turn.text
-
-    return asyncio.run(run())

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -20,6 +20,7 @@ from dragoman.agents.extensions import added_tokens
 from dragoman.agents.sign_ins import AuthStatus
 from dragoman.client.connection_questions import OutsideQuestions
 from dragoman.client.dialects.dialect import Place, PulledSteers
+from dragoman.client.dialects.extension_methods import ExtensionMethods
 from dragoman.client.mcp import InProcessServer, McpHandler
 from dragoman.client.sessions.subagent_routing import Subagents, concerns_tree, placed
 from dragoman.errors import InvalidParams, ResourceNotFound
@@ -134,6 +135,7 @@ class Router:
         self.note_auth: Callable[[AuthStatus], None] = _unnoted
         self.notify: Callable[[str, bytes], None] = _unheard
         """Sends the agent a notification, once there is a connection."""
+        self.extensions = ExtensionMethods()
         self.drain: Callable[[], Awaitable[None]] = _drained
         """Waits until the agent has read most of what it was sent."""
         self._reading = asyncio.Lock()
@@ -227,6 +229,12 @@ class Router:
             return session.state
         session = self._subagents.session_of(session_id)
         return None if session is None else session.state.thread_of(session_id)
+
+    def on_extension(self, method: str, params: msgspec.Raw) -> bool:
+        return self.extensions.hear(method, params)
+
+    def extension(self, method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes]:
+        return self.extensions.answer(method, params)
 
     def on_elicitation_complete(self, elicitation_id: str) -> None:
         """The user did what an address asked for: notify the code that shows the question."""

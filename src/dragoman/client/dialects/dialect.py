@@ -20,6 +20,7 @@ from dragoman.agents.sign_ins import AuthStatus, status_from
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.client_options import Timeouts
 from dragoman.client.dialects import steer_calls
+from dragoman.client.dialects.extension_methods import extension_name
 from dragoman.client.dialects.steer_calls import OnSteerReply, run_reply, steering_reply
 from dragoman.client.dialects.translation import (
     Schema,
@@ -218,6 +219,14 @@ class Host(Protocol):
     notify: Callable[[str, bytes], None]
     drain: Callable[[], Awaitable[None]]
     """Sends the agent a notification."""
+
+    def on_extension(self, method: str, params: msgspec.Raw) -> bool:
+        """A notification that is not ACP's; whether anyone listens."""
+        ...
+
+    def extension(self, method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes]:
+        """The result of a request that is not ACP's. Raises MethodNotFound."""
+        ...
 
     def mcp_server(self, server_id: str) -> McpHandler:
         """Raises ResourceNotFound."""
@@ -532,6 +541,19 @@ class Dialect(ABC):
         except InvalidMessage:
             return None  # it is set anyway
         return config_options(reply.config_options)
+
+    async def call_extension(self, method: str, params: Any, timeout: float | None) -> Any:
+        """Raises ValueError for a name that is ACP's."""
+        wait = self._timeouts.control if timeout is None else timeout
+        encoded = msgspec.json.encode({} if params is None else params)
+        return msgspec.json.decode(
+            await self._peer.call(extension_name(method), encoded, timeout=wait)
+        )
+
+    def notify_extension(self, method: str, params: Any) -> None:
+        """Raises ValueError for a name that is ACP's."""
+        encoded = msgspec.json.encode({} if params is None else params)
+        self._peer.notify(extension_name(method), encoded)
 
     async def _control(self, method: str, request: msgspec.Struct, reply_type: type[T]) -> T:
         raw = await self._peer.call(

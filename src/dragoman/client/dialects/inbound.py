@@ -59,7 +59,7 @@ class SharedServing(ABC):
             pushed = pushed_status(_decoded(params, dict[str, Any]))
             if pushed is not None:
                 self._host.on_auth_status(pushed)
-        else:
+        elif not self._host.on_extension(method, params):
             logger.debug("the notification %s was ignored", method)
 
     def _session_update(self, params: msgspec.Raw) -> None:

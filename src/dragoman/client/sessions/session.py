@@ -49,11 +49,8 @@ NOT_OPENED = "the session could not be opened"
 
 
 class Session:
-    """One conversation with an agent. Open one with the `Client`.
-
-    Every method that talks to the agent raises SessionGone if the session is closed, and
-    ConnectionLost if the connection is.
-    """
+    """One conversation with an agent. Open one with the `Client`. Every method that talks to the
+    agent raises SessionGone if the session is closed, and ConnectionLost if the connection is."""
 
     def __init__(
         self, client: Client, *, session_id: str, place: Place, log: SessionLog, gate: Gate
@@ -89,6 +86,10 @@ class Session:
         self.limit_watch: LimitWatch | None = None
 
     # ── what it is ────────────────────────────────────────────────────────────────────────────
+
+    def __repr__(self) -> str:
+        count = len(self.state.turns)
+        return f"<Session {self.id} in {self.cwd}: {count} turn{'' if count == 1 else 's'}>"
 
     @property
     def cwd(self) -> str:
@@ -260,8 +261,7 @@ class Session:
             )
         except DragomanError as error:
             self.fail(turn, self._client.explained(error))
-        except Exception as error:
-            # Whatever it is, a turn ends.
+        except Exception as error:  # whatever it is, a turn ends
             logger.exception("a turn failed")
             self.fail(turn, DragomanError(f"the turn failed: {error}"))
         finally:

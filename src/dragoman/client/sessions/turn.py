@@ -49,8 +49,8 @@ class Turn:
     first. Being cancelled is not an error: the stop reason says so.
 
     If the task that awaits a turn, or waits for its next event, is cancelled, by a timeout for
-    example, so is the turn. Leaving a loop over events early, or raising an exception in its
-    body, does not stop the agent. To stop it, use `async with`:
+    example, so is the turn, unless it was detached. Leaving a loop over events early, or raising an
+    exception in its body, does not stop the agent. To stop it, use `async with`:
 
         async with session.prompt("…") as turn:
             async for event in turn:
@@ -94,6 +94,7 @@ class Turn:
         self.steer: PendingSteer | None = None
         """Set while the prompt is queued as a steer of the running turn."""
         self._owner = owner
+        self._is_detached = False
         self._text: str | None = None
         self._asked: str | None = None
         self._stream: Stream[Event] = Stream()
@@ -116,6 +117,18 @@ class Turn:
         Raises CancelIgnored if the agent continues for longer than `Timeouts.cancel`.
         """
         await self._owner.cancel_turn(self, meta)
+
+    def detach(self) -> Turn:
+        """From now on, nobody who gives up waiting for the turn stops it."""
+        self._is_detached = True
+        return self
+
+    def __repr__(self) -> str:
+        if self.done:
+            how = "failed" if self.error is not None else self.stop_reason
+        else:
+            how = "running" if self.sent else "queued"
+        return f"<Turn {self.id}: {how}>"
 
     def push(self, events: list[Event], size: int) -> None:
         """Called by the session with the events of this turn, as they come."""
@@ -176,9 +189,13 @@ class Turn:
         try:
             return await self._stream.__anext__()
         except asyncio.CancelledError:
-            # Nobody wants the rest any longer, and the agent must not work on unseen.
-            self._owner.stop_turn(self)
+            self._given_up()
             raise
+
+    def _given_up(self) -> None:
+        """Nobody wants the rest any longer, and the agent must not work on unseen."""
+        if not self._is_detached:
+            self._owner.stop_turn(self)
 
     def __await__(self) -> Generator[Any, None, Turn]:
         return self._run().__await__()
@@ -187,7 +204,8 @@ class Turn:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        await self.cancel()
+        if not self._is_detached:
+            await self.cancel()
 
     async def _run(self) -> Turn:
         self.unread = True
@@ -196,8 +214,7 @@ class Turn:
         try:
             await self._ended.wait()
         except asyncio.CancelledError:
-            # Nobody wants the answer any longer, and the agent must not work on unseen.
-            self._owner.stop_turn(self)
+            self._given_up()
             raise
         if self.error is not None:
             raise self.error

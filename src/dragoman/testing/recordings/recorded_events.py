@@ -353,6 +353,9 @@ class Listening:
     def on_auth_status(self, status: AuthStatus) -> None:
         pass
 
+    def on_extension(self, method: str, params: msgspec.Raw) -> bool:
+        return False
+
     def on_run(self, session_id: str, run_id: str | None) -> None:
         pass
 

@@ -31,7 +31,6 @@ from dragoman.client.dialects.inbound import (
 )
 from dragoman.client.dialects.steer_calls import PULL, pulled_result
 from dragoman.client.dialects.v1 import wire_format
-from dragoman.errors import MethodNotFound
 from dragoman.host.permissions.questions import Subject
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit
 from dragoman.schema import codec, v1
@@ -169,7 +168,7 @@ class Serving(SharedServing):
             return b"null"
         handler = _REQUESTS.get(OLD_NAMES.get(method, method))
         if handler is None:
-            raise MethodNotFound(f"{method} is not offered here")
+            return self._host.extension(method, params)
         return handler(self, params)
 
     async def read_text_file(self, p: v1.ReadTextFileRequest) -> v1.ReadTextFileResponse:

@@ -22,7 +22,7 @@ from dragoman.client.dialects.inbound import (
 )
 from dragoman.client.dialects.v2 import upserts, wire_format
 from dragoman.client.dialects.v2.foreground import Foreground
-from dragoman.errors import DragomanError, InternalError, MethodNotFound
+from dragoman.errors import DragomanError, InternalError
 from dragoman.host.permissions.questions import Subject
 from dragoman.schema import codec, v2
 from dragoman.schema.codec import decoder
@@ -196,7 +196,7 @@ class Serving(SharedServing):
     def on_request(self, method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes] | bytes:
         handler = _REQUESTS.get(method)
         if handler is None:
-            raise MethodNotFound(f"{method} is not offered here")
+            return self._host.extension(method, params)
         return handler(self, params)
 
     async def request_permission(
