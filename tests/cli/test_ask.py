@@ -107,6 +107,15 @@ async def test_a_number_means_the_option_that_is_shown_with_it() -> None:
     assert chosen == ["id-allow_once", "id-allow_always", "id-reject_once", "id-reject_always"]
 
 
+async def test_letters_are_answers_where_it_is_clear_which() -> None:
+    goose = ("allow_always", "allow_once", "reject_once", "reject_always")
+    chosen = [await permitted(Typist(letter), *goose) for letter in ("y", " N ", "a")]
+    assert chosen == ["id-allow_once", "id-reject_once", "id-allow_always"]
+    twice = Typist("y", "a", "2")
+    assert await permitted(twice, "allow_once", "allow_once", "reject_once") == "id-allow_once"
+    assert twice.written.count("expected a number from 1 to 3") == 2
+
+
 async def test_an_answer_that_is_none_is_told_what_was_expected() -> None:
     typist = Typist("9", "yes", "", "1")
     assert await permitted(typist, "allow_once", "reject_once") == "id-allow_once"

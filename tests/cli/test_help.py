@@ -54,7 +54,7 @@ def test_the_help_names_every_command(dragoman: Dragoman) -> None:
         (("completion", "csh"), "csh"),
         (("replay", "x", "--speed", "-1"), "--speed"),
         (("chat", "hello", "you"), "put the prompt in quotes"),
-        (("agents",), "ACTION; see dragoman agents --help"),
+        (("policy",), "ACTION; see dragoman policy --help"),
         (("policy", "check"), "FILE; see dragoman policy check --help"),
         (("-o", "xml", "x"), "-o/--output/--outputmode: invalid choice: 'xml'"),
         (("--timeout", "0", "x"), "--timeout: expected a number of seconds above 0, not 0"),
@@ -163,3 +163,10 @@ def test_a_store_is_recorded_in_by_those_who_run_sessions_alone() -> None:
     assert {text.partition(" this ")[0] for text in words.values()} == {
         *("record in", "use the store in")
     }
+
+
+@pytest.mark.parametrize("command", ["agents", "sessions"])
+def test_a_command_for_lists_that_is_given_nothing_lists(dragoman: Dragoman, command: str) -> None:
+    listed = dragoman(command, "list")
+    assert listed.code == 0
+    assert dragoman(command).out == listed.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import AbstractContextManager
 
 import pytest
@@ -235,6 +236,31 @@ def words_of_refusal(dragoman: Dragoman, width: int) -> list[str]:
     with screen(dragoman, "asking", "--on-ask", "reject", width=width) as shown:
         ended = shown.wait_for("exit code 5")
     return ended.partition("dragoman:")[2].partition("dragoman: this session:")[0].split()
+
+
+def test_a_run_ends_with_how_to_continue_its_session(dragoman: Dragoman) -> None:
+    for words, said in (
+        ((), r"dragoman: to continue: dragoman --resume s-[0-9a-f]{16} …\n"),
+        (("--session", "a b"), r"dragoman: to continue: dragoman --session 'a b' …\n"),
+        (("--no-store",), None),
+        (("-o", "simple"), None),
+    ):
+        with screen(dragoman, "hebrew", *words) as shown:
+            ended = shown.wait_for("exit code 0")
+        assert bool(re.search(said or "to continue", ended)) is (said is not None)
+
+
+def test_who_gets_the_demo_agent_by_default_is_told_of_others(dragoman: Dragoman) -> None:
+    (dragoman.workspace / "goose").write_text("#!/bin/sh\n")
+    (dragoman.workspace / "goose").chmod(0o755)
+    env = dragoman.env | {"PATH": f"{dragoman.workspace}:{dragoman.env['PATH']}"}
+    said = "this is the built-in demo agent"
+    for words, is_told in ((("/think",), True), (("-a", "demo", "/think"), False)):
+        command = dragoman.command(*words)
+        with on_screen(command, env=env, cwd=dragoman.workspace, width=200) as shown:
+            ended = shown.wait_for("exit code 0")
+        assert (said in ended) is is_told
+        assert ("installed: goose (use `-a goose`, or" in ended) is is_told
 
 
 def test_a_message_on_a_terminal_breaks_no_word(dragoman: Dragoman) -> None:

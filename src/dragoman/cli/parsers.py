@@ -128,9 +128,14 @@ _TAKE_A_LINE = (("agents", "add"),)
 where the name is."""
 
 
+_WITHOUT_ACTION = {"agents": ["list"], "sessions": ["list"]}
+"""What a command does that was given nothing."""
+
+
 def parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
     """The parsed arguments of a command; a usage error ends the process."""
     parser = parser_for(command)
+    words = words or _WITHOUT_ACTION.get(command, words)
     line: list[str] = []
     if (command, *words[:1]) in _TAKE_A_LINE and "--" in words:
         at = words.index("--")

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import os
 import shlex
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -110,12 +111,13 @@ class TerminalAsker:
         asked = question(request, self._style)
         whole = question(request, self._style, whole=True)
         letters = (_MORE,) if request.offers else ()
+        keys = _keys(options)
         async with self._asking():
             self._tty.write(asked)
             self.on_asked(diffs_of(request))
             while True:
                 shown = None if asked == whole else whole
-                answer = await self._chosen(len(options), shown, letters)
+                answer = await self._chosen(len(options), shown, letters, keys)
                 if isinstance(answer, int):
                     return Choice(options[answer].id)
                 if answer is None:
@@ -233,10 +235,14 @@ class TerminalAsker:
             self._tty.write("\n")
 
     async def _chosen(
-        self, count: int, whole: str | None = None, letters: Sequence[str] = ()
+        self,
+        count: int,
+        whole: str | None = None,
+        letters: Sequence[str] = (),
+        keys: Mapping[str, int] = MappingProxyType({}),
     ) -> int | str | None:
         """A number from 0, or one of the letters; `whole` is all that is asked, where not all of it
-        was shown."""
+        was shown; `keys` are short for numbers."""
         more = "" if whole is None else ", v to show everything"
         while True:
             answer = await self._line(f"choose {_numbers(count)}{more}: ")
@@ -245,6 +251,8 @@ class TerminalAsker:
             if (number := _number_in(answer, count)) is not None:
                 return number
             letter = answer.strip().lower()
+            if letter in keys:
+                return keys[letter]
             if letter in letters:
                 return letter
             wrong = f"expected {' or '.join((f'a number from 1 to {count}', *letters))}\n"
@@ -260,6 +268,16 @@ class TerminalAsker:
 
 def _numbers(count: int) -> str:
     return "1" if count == 1 else f"1-{count}"
+
+
+def _keys(options: Sequence[Shown]) -> dict[str, int]:
+    """`y`, `a` and `n`, where it is clear which answer that is."""
+    kinds = [option.kind for option in options]
+    return {
+        key: kinds.index(kind)
+        for key, kind in (("y", "allow_once"), ("a", "allow_always"), ("n", "reject_once"))
+        if kinds.count(kind) == 1 and not options[kinds.index(kind)].warns
+    }
 
 
 def _number_in(answer: str, count: int) -> int | None:

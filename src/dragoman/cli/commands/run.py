@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import gc
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +22,7 @@ from dragoman.cli.render.console import WAITING, Console
 from dragoman.cli.render.event_text import ALL_REFUSED, Tally
 from dragoman.cli.render.terminal_view import TerminalView
 from dragoman.cli.run.agent_lists import Lists
-from dragoman.cli.run.agent_setup import client_for, configure
+from dragoman.cli.run.agent_setup import better_than_demo, client_for, configure
 from dragoman.cli.run.follower import Follower, OwnTurn
 from dragoman.cli.run.frame_output import FrameTap
 from dragoman.cli.run.given_limits import limits_in, typed_limits
@@ -173,6 +174,10 @@ class Run:
     # ── the course of it ──────────────────────────────────────────────────────────────────────
 
     async def _with_agent(self, interrupts: Interrupts) -> int:
+        if self._is_for_a_person and self._job.prompt is not None:
+            hint = better_than_demo(self._job.options, self._job.agent.name)
+            if hint is not None:
+                self._tell(hint)
         async with (
             hub_of(self._job, self._client, attended=self._is_attended) as hub,
             told_of_outages(hub.store, self._tell),
@@ -311,9 +316,8 @@ class Run:
             view.changed(await hub.folders.changes(session_id, turn_id))
 
     async def _tell_used(self, hub: Hub, session_id: str) -> None:
-        """For people: what programs read has an end of its own, and nothing more to say."""
-        is_read = self._output == "text" and sys.stderr.isatty()
-        if not is_read or self._job.options.no_store:
+        """For people, with how to continue."""
+        if not self._is_for_a_person or self._job.options.no_store:
             return
         from dragoman.cli.render.usage_words import in_short
         from dragoman.hub.stored.usage_report import session_and_day
@@ -322,6 +326,14 @@ class Run:
         for whose, spent in zip(("this session", "today"), used, strict=False):
             if whose == "this session" or spent != used[0]:
                 self._console.tell(f"{whose}: {in_short(spent)}")
+        name: str | None = self._job.options.session
+        which = f"--session {shlex.quote(name)}" if name is not None else f"--resume {session_id}"
+        self._console.tell(f"to continue: dragoman {which} …")
+
+    @property
+    def _is_for_a_person(self) -> bool:
+        """What programs read has an end of its own."""
+        return self._output == "text" and sys.stderr.isatty()
 
     async def _serve_others(self, hub: Hub, live: RunningSession, follower: Follower) -> None:
         """What other windows have queued into the session is done before it is given up."""

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.agents.known import KnownAgent, known_as
+from dragoman.agents.listing import list_agents
 from dragoman.agents.settings.settings_file import (
     AgentSettings,
     Settings,
@@ -181,6 +182,20 @@ def _choose(options: argparse.Namespace) -> ChosenAgent:
     agent = agent_named(name, settings, os.path.abspath(options.settings or settings_file()))
     program = None if agent.command is None else agent.command.command
     return ChosenAgent(agent, settings, known_as(name, program))
+
+
+def better_than_demo(options: argparse.Namespace, agent: str) -> str | None:
+    """A sentence for a person who named no agent and gets the demo, though there are others."""
+    if agent != "demo" or options.agent is not None or options.agent_command is not None:
+        return None
+    installed = [each.name for each in list_agents(Settings()) if each.state == "installed"]
+    if not installed or "demo" in load_settings(options.settings).agents:
+        return None
+    names = ", ".join(installed[:5])
+    return (
+        f"this is the built-in demo agent, which has no model; installed: {names} (use "
+        f"`-a {installed[0]}`, or `dragoman agents default {installed[0]}`)"
+    )
 
 
 def from_command(line: str, *, session_of: str | None = None) -> AgentSettings:
