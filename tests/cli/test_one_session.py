@@ -46,7 +46,7 @@ def running(user: Dragoman, *words: str) -> AbstractContextManager[subprocess.Po
 @contextmanager
 def owning(user: Dragoman) -> Generator[subprocess.Popen[bytes]]:
     """A process in the midst of a turn that only a cancel ends."""
-    with running(user, "--session", "s", "wait") as process:
+    with running(user, "--session", "s", "--", "wait") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"started\n"
         yield process

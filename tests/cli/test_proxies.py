@@ -88,7 +88,7 @@ def test_a_proxy_is_not_left_out_in_silence_when_another_process_runs_the_sessio
     user: Dragoman,
 ) -> None:
     words = ("--session", "s", "-o", "simple")
-    with user.started(*words, "wait", stdin=subprocess.DEVNULL) as other:
+    with user.started(*words, "--", "wait", stdin=subprocess.DEVNULL) as other:
         assert other.stdout is not None
         assert b"started" in other.stdout.readline()
         refused = user(*words, "--proxy", PROXY, "a secret")

@@ -98,7 +98,7 @@ def test_a_session_of_another_folder_is_recorded_too(user: Dragoman, tmp_path: P
 
 
 def test_frames_of_another_process_cannot_be_recorded(user: Dragoman, recording: Path) -> None:
-    with user.started("--session", "fix", "wait") as runs:
+    with user.started("--session", "fix", "--", "wait") as runs:
         assert runs.stdout is not None
         assert runs.stdout.readline() == b"started\n"
         done = user("--session", "fix", "--record", str(recording), "more")

@@ -18,7 +18,7 @@ from support.screen import Screen, needs_tmux, on_screen
 @contextmanager
 def running(user: Dragoman, *words: str) -> Generator[subprocess.Popen[bytes]]:
     """A run in which the agent has begun to answer."""
-    with user.started(*words, "wait") as process:
+    with user.started(*words, "--", "wait") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"started\n"
         yield process

@@ -279,7 +279,7 @@ def test_the_beginning_of_an_id_that_is_too_short_says_so(
 
 
 def test_a_run_that_was_killed_is_interrupted_and_can_go_on(user: Dragoman) -> None:
-    with user.started("--session", "fix", "wait") as process:
+    with user.started("--session", "fix", "--", "wait") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"started\n"
         assert only(user)["status"] == "running"

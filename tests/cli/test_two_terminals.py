@@ -29,7 +29,7 @@ def test_a_session_is_watched_answered_queued_into_and_cancelled(user: Dragoman)
             # What the turn has said so far, and the question as the first window has it.
             assert re.match(r"dragoman: watching s-\w+ \[s\] ask \(Ctrl-C to stop\)\n", asked)
             assert "› ask\nI have a question.\n\n? memo says it wants to run:\n    $ make" in asked
-            with terminal(user, "--session", "s", "wait") as three:
+            with terminal(user, "--session", "s", "--", "wait") as three:
                 three.wait_for("queued: it will be sent when the running turn ends")
                 two.enter("1")
                 # The first answer wins: the question is taken back where it was not answered.
@@ -64,7 +64,7 @@ def test_watching_ends_when_the_session_is_deleted(user: Dragoman) -> None:
 
 
 def test_a_cancel_from_another_process_ends_the_first_one_with_130(user: Dragoman) -> None:
-    with terminal(user, "--session", "s", "wait") as one:
+    with terminal(user, "--session", "s", "--", "wait") as one:
         one.wait_for("started")
         assert user("cancel", "s").out == "cancelled\n"
         assert one.exit_code() == 130
@@ -227,7 +227,7 @@ def test_a_queued_prompt_is_taken_back_by_ctrl_c(user: Dragoman) -> None:
 @contextmanager
 def waiting(user: Dragoman) -> Generator[subprocess.Popen[bytes]]:
     """A process in the midst of a turn."""
-    with user.started("--session", "s", "wait") as process:
+    with user.started("--session", "s", "--", "wait") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"started\n"
         yield process

@@ -72,6 +72,7 @@ COMMANDS = {
     "review": "go through what a session changed, and send comments to its agent",
     "usage": "add up what sessions have used: time, tokens, money",
     "watch": "follow a session, wherever it is running",
+    "wait": "wait until a session is idle, and exit with its last code",
     "cancel": "stop a session's turn, wherever it is running",
     "serve": "serve the web page and all sessions over HTTP",
     "bridge": "make an agent on this machine available to other machines",
@@ -85,7 +86,7 @@ COMMANDS = {
 }
 """Each except `run` is a module in `commands` with `add_arguments(parser)` and `run(options)`."""
 
-_STORED = ("sessions", "review", "usage", "watch", "cancel", "serve", "policy", "store")
+_STORED = ("sessions", "review", "usage", "watch", "wait", "cancel", "serve", "policy", "store")
 """The commands that take `--store`; `run` and `chat` have it among the session options."""
 
 EPILOG = """\
