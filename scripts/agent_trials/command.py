@@ -395,6 +395,20 @@ class CommandFace(Face):
         """Its provider takes no more: the run waits, until another command has it continue."""
         self._require_limits()
         prompt = self._counting_prompt()
+        try:
+            process, err = await self._parked(prompt)
+        finally:
+            write_settings(self._home, self._agent, self._mark)
+        assert process.returncode == 0, f"exit code {process.returncode}: {err.decode()[-300:]}"
+        await self._mark.all_gone()
+        shown = (await self._sessions("list", "--status", "idle", "--json")).good().out
+        assert [
+            each["spent"]["turns"] for each in json.loads(shown) if each["name"] == "parked"
+        ] == [2]
+        return self._assert_ran_once(is_repeated=True)
+
+    async def _parked(self, prompt: str) -> tuple[asyncio.subprocess.Process, bytes]:
+        """A run that had to wait, when it is over, and what it said."""
         async with self._agent.behind_relay() as (agent, relay):
             relay.refuses, relay.seconds = lambda: True, 3600
             path = write_settings(self._home, agent, self._mark)
@@ -407,14 +421,7 @@ class CommandFace(Face):
                 relay.let_through()
                 await self._told("sessions", "continue", "parked")
                 _, err = await process.communicate()
-        write_settings(self._home, self._agent, self._mark)
-        assert process.returncode == 0, f"exit code {process.returncode}: {err.decode()[-300:]}"
-        await self._mark.all_gone()
-        shown = (await self._sessions("list", "--status", "idle", "--json")).good().out
-        assert [
-            each["spent"]["turns"] for each in json.loads(shown) if each["name"] == "parked"
-        ] == [2]
-        return self._assert_ran_once(is_repeated=True)
+        return process, err
 
     async def _told(self, *words: str) -> str:
         """What another command says during a run."""

@@ -70,7 +70,10 @@ class LabAgent(msgspec.Struct, frozen=True):
         words = ("settings", self.name, "--base", base, "--cwd", self.workspace)
         server = json.loads(_lab(Path(self.lab), *words))["agent_servers"][self.name]
         command, args, env = (server[key] for key in ("command", "args", "env"))
-        return msgspec.structs.replace(self, command=command, args=args, env=env)
+        fence = self.fence
+        if fence.network != "all":
+            fence = msgspec.structs.replace(fence, network=(urlsplit(base).netloc,))
+        return msgspec.structs.replace(self, command=command, args=args, env=env, fence=fence)
 
     @property
     def has_model(self) -> bool:
