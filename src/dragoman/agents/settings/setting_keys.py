@@ -249,7 +249,7 @@ LIMIT_KEYS: Keys = {
     "time": ("string", 'at most this long, such as `"90s"`, `"10m"` or `"2h"`'),
     "tool_calls": ("number", "at most this many tool calls"),
     "turns": ("number", 'at most this many turns; not with `"per": "turn"`'),
-    "currency": ("string", 'of the `cost`; default `"USD"`'),
+    "currency": ("string", 'of the `cost`, such as `"EUR"`; default `"USD"`'),
     "per": (
         '`"session"`, `"turn"`, `"day"`, `"agent"` or `"project"`',
         "what the limit covers: the whole session, each turn, or all sessions together (of a day, "
@@ -279,7 +279,7 @@ PRICE_KEYS: Keys = {
         "number",
         "for a million tokens of input that were written to a cache; default: as `input`",
     ),
-    "currency": ("string", 'default `"USD"`'),
+    "currency": ("string", 'such as `"EUR"`; default `"USD"`'),
 }
 
 FENCE_KEYS: Keys = {
