@@ -53,6 +53,11 @@ SECTIONS = (
         keys.SNAPSHOT_KEYS,
         "[Review and undo](../how-to/changes.md#how-long-it-is-kept)",
     ),
+    (
+        "A project's own: `.dragoman/settings.json`",
+        keys.PROJECT_KEYS,
+        "[Settings of a project](../how-to/set-up-agents.md#settings-of-a-project)",
+    ),
 )
 
 

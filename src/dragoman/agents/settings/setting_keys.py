@@ -66,6 +66,19 @@ TOP_KEYS: Keys = {
     "$schema": ("string", "ignored; for editors"),
 }
 
+PROJECT_KEYS: Keys = {
+    "agent": (
+        "string",
+        "the default agent in this project, by name; a known agent, or one of yours",
+    ),
+    "system_prompt": TOP_KEYS["system_prompt"],
+    "limits": ("list", "[limits](../how-to/limits.md) that apply in addition to yours"),
+    "on_limit": TOP_KEYS["on_limit"],
+    "question_timeout": TOP_KEYS["question_timeout"],
+    "$schema": TOP_KEYS["$schema"],
+}
+"""Of a project; none of them starts a program."""
+
 _REACH_KEYS: Keys = {
     "command": (
         "string",

@@ -6,6 +6,7 @@ import argparse
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,11 +30,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("edit", "edit the settings in $VISUAL or $EDITOR; they are checked before they are saved"),
     ):
         add_settings_option(actions.add(name, text, module="config").add_argument)
+    trust = actions.add(
+        "trust",
+        "have the settings in this project's .dragoman/settings.json count",
+        module="config",
+    )
+    trust.add_argument("--cwd", metavar="DIR", help="the project (default: the current directory)")
 
 
 def run(options: argparse.Namespace) -> int:
     from dragoman.data_directory import settings_file
 
+    if options.action == "trust":
+        return _trust(options)
     path = Path(options.settings).absolute() if options.settings else settings_file()
     match options.action:
         case "path":
@@ -43,6 +52,34 @@ def run(options: argparse.Namespace) -> int:
         case _:
             _edit(path)
     return 0
+
+
+def _trust(options: argparse.Namespace) -> int:
+    """Only a person at a terminal trusts a file: no option answers in their place."""
+    from dragoman.agents.settings.project_settings import NAME, read_project_settings
+    from dragoman.agents.settings.settings_file import Settings
+    from dragoman.cli.exit_codes import Exit, UsageError
+    from dragoman.cli.run.agent_setup import folder
+    from dragoman.safe_text import sanitise
+
+    project = folder("--cwd", options.cwd or ".")
+    found = read_project_settings(project)
+    if found is None:
+        raise UsageError(f"{project} has no {NAME}")
+    found.over(Settings())  # raises for what is not sound
+    found.agent()
+    if found.is_trusted:
+        print(f"{found.path} is trusted as it is")
+        return Exit.DONE
+    print(sanitise(found.content.decode("utf-8-sig").rstrip()))
+    if not sys.stdin.isatty():
+        raise UsageError("trusting a file needs a person at a terminal")
+    if input("Apply these settings in this project? [y/N] ").strip().lower() not in ("y", "yes"):
+        print("nothing changed")
+        return Exit.CANCELLED
+    found.trust()
+    print("trusted, until the file changes")
+    return Exit.DONE
 
 
 def _show(path: Path, *, named: bool) -> None:

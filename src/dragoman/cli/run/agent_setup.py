@@ -14,6 +14,7 @@ from msgspec import UNSET
 
 from dragoman.agents.known import KnownAgent, known_as
 from dragoman.agents.listing import list_agents
+from dragoman.agents.settings.project_settings import ProjectSettings, read_project_settings
 from dragoman.agents.settings.settings_file import (
     AgentSettings,
     Settings,
@@ -21,7 +22,7 @@ from dragoman.agents.settings.settings_file import (
     load_settings,
 )
 from dragoman.cli.ask.session_questions import ConnectionAsker
-from dragoman.cli.exit_codes import UsageError
+from dragoman.cli.exit_codes import UsageError, tell
 from dragoman.cli.options import typed
 from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.client.client import Client
@@ -178,10 +179,26 @@ def _choose(options: argparse.Namespace) -> ChosenAgent:
         agent = from_command(options.agent_command, session_of=options.agent)
         return ChosenAgent(agent, settings)
     settings = load_settings(options.settings)
-    name = options.agent if options.agent is not None else next(iter(settings.agents), "demo")
+    preferred = None
+    if (project := _trusted_project(options)) is not None:
+        settings, preferred = project.over(settings), project.agent()
+    name = options.agent or preferred or next(iter(settings.agents), "demo")
     agent = agent_named(name, settings, os.path.abspath(options.settings or settings_file()))
     program = None if agent.command is None else agent.command.command
     return ChosenAgent(agent, settings, known_as(name, program))
+
+
+def _trusted_project(options: argparse.Namespace) -> ProjectSettings | None:
+    """The project's own settings, if a person has trusted them. Raises ConfigError."""
+    if not hasattr(options, "cwd"):
+        return None
+    found = read_project_settings(options.cwd or ".")
+    if found is None or found.is_trusted:
+        return found
+    if not getattr(options, "told_of_project", False):
+        options.told_of_project = True
+        tell(f"{found.path} is not trusted; look at it, then run `dragoman config trust`")
+    return None
 
 
 def better_than_demo(options: argparse.Namespace, agent: str) -> str | None:
