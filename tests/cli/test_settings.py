@@ -109,7 +109,8 @@ def test_a_command_needs_no_settings_not_even_sound_ones(dragoman: Dragoman) -> 
         (
             {"colour": 1},
             "colour: expected one of $schema, agent_servers, enter, fence, limits, mcpServers, "
-            "mcp_servers, on_limit, prices, question_timeout, retention, snapshots, system_prompt",
+            "mcp_servers, notify, on_limit, prices, question_timeout, retention, snapshots, "
+            "system_prompt",
         ),
         (
             {"agent_servers": {"a": {"command": "x", "arg": []}}},

@@ -13,7 +13,6 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.agents.known import KnownAgent, known_as
-from dragoman.agents.listing import list_agents
 from dragoman.agents.settings.project_settings import ProjectSettings, read_project_settings
 from dragoman.agents.settings.settings_file import (
     AgentSettings,
@@ -205,6 +204,8 @@ def better_than_demo(options: argparse.Namespace, agent: str) -> str | None:
     """A sentence for a person who named no agent and gets the demo, though there are others."""
     if agent != "demo" or options.agent is not None or options.agent_command is not None:
         return None
+    from dragoman.agents.listing import list_agents  # most runs name an agent, or have settings
+
     installed = [each.name for each in list_agents(Settings()) if each.state == "installed"]
     if not installed or "demo" in load_settings(options.settings).agents:
         return None
