@@ -194,7 +194,8 @@ def test_what_is_known_of_very_many_subagents_and_terminals_is_bounded() -> None
         fold(state, numbered(iter([updated, *events])))
     assert len(state.subagents) == LIMITS.others
     of_subagents = len(msgspec.json.encode(state)) - own
-    for row, size in (("what terminals run", own), ("what is known of subagents", of_subagents)):
+    facts = "command lines of terminals, and the commands, modes and options that the agent offers"
+    for row, size in ((facts, own), ("everything else about subagents", of_subagents)):
         [mib] = re.findall(rf"^\| {row} \| (\d+) MiB", told, re.MULTILINE)
         assert size < int(mib) << 20
 
@@ -481,7 +482,7 @@ def test_the_documentation_states_what_a_session_keeps_in_memory() -> None:
     thread = f"an estimated {_mib(LIMITS.thread)} in {LIMITS.entries:,} entries"
     assert told["the thread"].startswith(thread)
     assert told["one message or tool call"] == _mib(LIMITS.entry)
-    assert told["terminals"] == f"{LIMITS.tails:,} characters"
+    assert told["output of terminals"] == f"{LIMITS.tails:,} characters"
     waiting = told["events waiting for the disk"]
     assert waiting.startswith(f"{_mib(MUCH_BYTES)} per session")
     given = _mib(hub.waiting_bytes)

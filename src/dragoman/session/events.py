@@ -500,7 +500,7 @@ class FileWritten(Recorded, tag="file_written"):
 
 class FileReverted(Recorded, tag="file_reverted"):
     """Changes to a file were undone: all of them, or only those of the turn `turn_id`.
-    `restore_id` is the restore that did it, if it was one."""
+    `restore_id` is the id of the revert; None if it was made without snapshots."""
 
     path: str
     turn_id: str | None = None

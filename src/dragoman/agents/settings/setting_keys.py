@@ -218,7 +218,8 @@ QUIRKS_KEYS: Keys = {
     ),
     "input_in_content": (
         "boolean",
-        "whether the input of a call is its content, as JSON, until the agent asks for permission",
+        "whether the agent sends the input of a tool call as the call's content (JSON text), until "
+        "it asks for permission",
     ),
 }
 
