@@ -1,0 +1,159 @@
+"""Snapshots follow the rules of the user's repository, and leave it as it is."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from support.folders import Watched, contents, git
+
+LONG = (pytest.mark.soak, pytest.mark.within(10_800))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def watched(folder: Path, tmp_path: Path) -> Watched:
+    return Watched(folder, tmp_path / "data")
+
+
+def repository(folder: Path) -> None:
+    """With something staged, changed, stashed, ignored, untracked."""
+    git(folder, "init", "-q")
+    for name in ("tracked", "staged", "changed", "stashed"):
+        (folder / name).write_text("before\n")
+    (folder / ".gitignore").write_text("ignored\nforced\n")
+    (folder / "forced").write_text("tracked though ignored\n")
+    git(folder, "add", "-f", ".")
+    git(folder, "commit", "-qm", "first")
+    (folder / "stashed").write_text("stashed\n")
+    git(folder, "stash", "-q")
+    (folder / "staged").write_text("staged\n")
+    git(folder, "add", "staged")
+    (folder / "changed").write_text("changed\n")
+    (folder / "untracked").write_text("untracked\n")
+    (folder / "ignored").write_text("ignored\n")
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=LONG)])
+async def test_snapshots_leave_the_users_repository_alone(
+    folder: Path, watched: Watched, count: int
+) -> None:
+    repository(folder)
+    status, checked = git(folder, "status", "--porcelain=v2"), git(folder, "fsck", "--full")
+    before = contents(folder / ".git")
+    trees: set[str | None] = set()
+    for number in range(count):
+        (folder / "untracked").write_text(f"{number}\n")
+        [root] = (await watched.take()).roots
+        trees.add(root.tree)
+    assert len(trees) == count
+    assert contents(folder / ".git") == before
+    assert git(folder, "status", "--porcelain=v2") == status
+    assert git(folder, "fsck", "--full") == checked
+    shadow = watched.snapshots.shadow(str(folder))
+    git(Path(shadow.git.directory), "--git-dir=.", "fsck", "--full")
+
+
+async def test_what_the_user_prunes_stays_in_snapshots(folder: Path, watched: Watched) -> None:
+    repository(folder)
+    await watched.turn("t", lambda _: (folder / "changed").write_text("agent\n"))
+    git(folder, "checkout", "-q", ".")
+    git(folder, "stash", "clear")
+    git(folder, "reflog", "expire", "--expire=now", "--all")
+    git(folder, "gc", "-q", "--prune=now")
+    (folder / "changed").write_text("agent\n")
+    await watched.revert()
+    assert (folder / "changed").read_text() == "changed\n"
+
+
+async def test_gits_rules_say_what_is_ignored(folder: Path, watched: Watched) -> None:
+    repository(folder)
+    (folder / ".git" / "info" / "exclude").write_text("excluded\n")
+
+    def act(_: Path) -> None:
+        for name in ("ignored", "excluded", "forced", "untracked"):
+            (folder / name).write_text("agent\n")
+
+    await watched.turn("t", act)
+    names = {Path(each.path).name for each in (await watched.changes()).files}
+    assert names == {"forced", "untracked"}
+
+
+async def test_a_part_of_a_repository_follows_the_rules_above_it(
+    folder: Path, tmp_path: Path
+) -> None:
+    git(folder, "init", "-q")
+    (folder / ".gitignore").write_text("*.log\n/build/\n")
+    for name in ("sub", "build"):
+        (folder / name).mkdir()
+        watched = Watched(folder / name, tmp_path / "data")
+
+        def act(inside: Path) -> None:
+            for file in ("a.log", "a.py"):
+                (inside / file).write_text("agent\n")
+            (inside.parent / "outside").write_text("not watched\n")
+
+        await watched.turn("t", act)
+        names = {Path(each.path).name for each in (await watched.changes()).files}
+        # What is ignored as a whole is a folder of its own.
+        assert names == ({"a.py"} if name == "sub" else {"a.log", "a.py"})
+        await watched.revert()
+        assert not (folder / name / "a.py").exists()
+
+
+async def test_repositories_within_are_read_like_folders(folder: Path, watched: Watched) -> None:
+    git(folder, "init", "-q")
+    for name in ("nested", "nested/deeper"):
+        (folder / name).mkdir()
+        git(folder / name, "init", "-q")
+        (folder / name / "file").write_text("before\n")
+    (folder / "worktree").mkdir()
+    (folder / "worktree" / ".git").write_text("gitdir: /nowhere\n")
+    before = contents(folder / "nested")
+
+    def act(_: Path) -> None:
+        (folder / "nested" / "file").write_text("agent\n")
+        (folder / "nested" / "deeper" / "file").write_text("agent\n")
+        (folder / "worktree" / "file").write_text("agent\n")
+
+    await watched.turn("t", act)
+    names = {each.path.removeprefix(f"{folder}/") for each in (await watched.changes()).files}
+    assert names == {"nested/file", "nested/deeper/file", "worktree/file"}
+    await watched.revert()
+    assert contents(folder / "nested") == before
+
+
+async def test_nothing_that_a_folder_configures_is_run(
+    folder: Path, watched: Watched, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    program = folder / "evil.sh"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    program.chmod(0o755)
+    repository(folder)
+    (folder / ".gitattributes").write_text("* filter=evil diff=evil text=auto\n")
+    for name in ("filter.evil.clean", "filter.evil.smudge", "filter.evil.process"):
+        git(folder, "config", name, str(program))
+    for name in ("core.fsmonitor", "diff.external", "diff.evil.textconv", "core.sshCommand"):
+        git(folder, "config", name, str(program))
+    shutil.copy(program, folder / ".git" / "hooks" / "post-index-change")
+    shutil.copy(program, folder / ".git" / "hooks" / "reference-transaction")
+    (folder / "crlf").write_bytes(b"a\r\nb\n")
+    await watched.turn("t", lambda _: (folder / "crlf").write_bytes(b"c\r\n"))
+    assert len((await watched.changes()).files) == 1
+    await watched.revert()
+    assert (folder / "crlf").read_bytes() == b"a\r\nb\n"
+    assert not ran.exists()
+
+
+async def test_our_own_folder_is_never_read(folder: Path) -> None:
+    watched = Watched(folder, folder / "data")
+    await watched.turn("t", lambda _: (folder / "file").write_text("x\n"))
+    assert [Path(each.path).name for each in (await watched.changes()).files] == ["file"]
