@@ -105,6 +105,6 @@ def test_settings_that_are_wrong_are_one_line_and_code_2(dragoman: Dragoman) -> 
 
 
 def test_an_action_is_needed(dragoman: Dragoman) -> None:
-    done = dragoman("agents")
+    done = dragoman("store")
     assert done.code == 2
     assert "ACTION" in done.err

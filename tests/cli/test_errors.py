@@ -318,9 +318,9 @@ def test_a_data_directory_is_the_same_in_every_folder(dragoman: Dragoman) -> Non
 
 
 def test_what_is_wrong_with_an_action_points_at_its_own_help(dragoman: Dragoman) -> None:
-    done = dragoman("sessions", "export", "fix", "--format", "md")
+    done = dragoman("sessions", "export", "fix", "--shape", "md")
     assert done.code == 2
-    assert done.err == ("dragoman: no such option: --format; see dragoman sessions export --help\n")
+    assert done.err == ("dragoman: no such option: --shape; see dragoman sessions export --help\n")
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -115,7 +115,7 @@ def _cells(line: str) -> list[str]:
     inner = line.strip().removeprefix("|")
     if inner.endswith("|") and not inner.endswith("\\|"):
         inner = inner[:-1]
-    return [cell.strip().replace("\\|", "|") for cell in _CELLS.split(inner)]
+    return [cell.strip() for cell in _CELLS.split(inner)]
 
 
 def _side(rule: str) -> str:
