@@ -161,7 +161,8 @@ async function rewound(session: LiveSession, what: Parameters<typeof sessions.re
   try {
     const told = await sessions.rewind(session.id, what)
     shell.set({ dialog: null })
-    const restored = what.files ? `${plural(told.paths.length, 'file')} put back.` : ''
+    const files = told.paths.length > 0 ? `${plural(told.paths.length, 'file')} put back.` : 'No file had changed since.'
+    const restored = what.files ? files : ''
     if (told.restoreId && told.paths.length) {
       remember(told.session, { restoreId: told.restoreId, session: session.id, path: told.paths[0] ?? '', start: 0, end: 0, more: told.paths.length - 1 })
     }
