@@ -69,7 +69,8 @@ LIMITS = """
 How agents report limits of their model provider, as far as Dragoman recognises the reports
 ([what happens then](../how-to/limits.md#when-the-model-provider-refuses)). Kimi Code reports
 nothing: its turn ends as if it had answered. OpenCode itself repeats a request that was
-refused for such a reason, and passes on what the provider says of other errors.
+refused for such a reason, and passes on what the provider says of other errors. Gemini CLI and
+Qwen Code repeat it themselves for several minutes before they report anything.
 
 | agent | kind | where | seen in |
 |---|---|---|---|

@@ -17,11 +17,14 @@ _AGAIN = "and the same again, please"
 """No directive: the stand-in plays the last one it received, if the agent remembers it."""
 _HARMLESS = ("help", "about", "status", "version", "usage", "context", "tools", "mcp")
 """Commands that an agent may have and that change nothing."""
+_TRIES = "it tries again by itself for minutes before it reports anything"
 _NO_LIMITS = {
+    "gemini": _TRIES,
     "kimicode": "its turn ends as if it had answered",
     "opencode": "it tries again by itself, until its provider takes the request",
+    "qwen": _TRIES,
 }
-"""Agents that do not report a provider which takes no more."""
+"""Agents that do not report a provider which takes no more, or only after minutes."""
 
 
 class Face:
