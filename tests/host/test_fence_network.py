@@ -155,6 +155,7 @@ def test_what_is_no_host_is_refused(text: str) -> None:
         ("ff02::1", False),
         ("::127.0.0.1", False),
         ("64:ff9b::7f00:1", False),
+        ("64:ff9b:1:7f00:0:100::", False),
         ("2002:7f00:1::", False),
     ],
 )

@@ -6,7 +6,9 @@ import asyncio
 import random
 import signal
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 from support.hubs import TestLauncher
 from support.postgres import Server, own_server
@@ -15,6 +17,7 @@ from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session import events as e
 from dragoman.store.base import Store
+from dragoman.store.postgres import writer
 from dragoman.store.postgres.store import open_postgres
 from dragoman.testing import AgentTurn, ScriptedAgent
 
@@ -103,6 +106,54 @@ async def under_load(folder: Path, restarts: list[signal.Signals]) -> None:
 
 async def test_a_restart_and_a_crash_under_load_end_no_turn(tmp_path: Path) -> None:
     await under_load(tmp_path, [signal.SIGINT, signal.SIGQUIT])
+
+
+async def test_an_error_that_is_not_the_databases_own_word_ends_no_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As psycopg says of a connection that fails in the midst of a pipeline, and is open still."""
+    talkers, server, failures, appending = Talkers(), own_server(), 4, False
+    leave, append_all = psycopg.AsyncPipeline.__aexit__, writer.append_all
+
+    async def left(pipeline: psycopg.AsyncPipeline, *error: Any) -> None:
+        nonlocal failures
+        await leave(pipeline, *error)
+        if appending and failures:
+            failures -= 1
+            raise psycopg.OperationalError("cannot exit pipeline mode while busy")
+
+    async def appended(*given: Any) -> Any:
+        nonlocal appending
+        appending = True
+        try:
+            return await append_all(*given)
+        finally:
+            appending = False
+
+    try:
+        store = await open_postgres(server.address(), tmp_path)
+        try:
+            async with Hub(store, TestLauncher({"it": ScriptedAgent(talkers.speak)})) as hub:
+                live = await hub.create("it", str(tmp_path))
+                await hub.send(live.id, c.Prompt("s"))
+                while not talkers.said:  # noqa: ASYNC110 - it begins by itself
+                    await asyncio.sleep(PAUSE)
+                monkeypatch.setattr(writer, "append_all", appended)
+                monkeypatch.setattr(psycopg.AsyncPipeline, "__aexit__", left)
+                while failures and live.recording.error is None:  # noqa: ASYNC110
+                    await asyncio.sleep(PAUSE)
+                assert live.recording.error is None
+                await talkers.heard_from_all()
+                talkers.stopping.set()
+                while not live.idle:  # noqa: ASYNC110 - what tells of it may not be stored
+                    await asyncio.sleep(PAUSE)
+                await live.recording.settled()
+                assert live.recording.error is None
+            await check(store, live.id, "s", talkers.said["s"])
+        finally:
+            await store.aclose()
+    finally:
+        await asyncio.to_thread(server.remove)
 
 
 @pytest.mark.soak

@@ -6,18 +6,22 @@ import asyncio
 import ctypes
 import gc
 import os
+import select
 import signal
+import subprocess
 import threading
 from contextlib import suppress
+from typing import cast
 
 import pytest
 from process.running import ENV, fence, gone, keeper_of, output_of, running
 from process.survivors import descendants, exists
 
-from dragoman.process import descriptors
+from dragoman.process import contained, descriptors
 from dragoman.process.child import ExitStatus
 from dragoman.process.contained import ContainedProcess
 from dragoman.process.spawn import spawn
+from dragoman.process.zygote_client import ZygoteClient
 
 
 @pytest.mark.usefixtures("both_ways")
@@ -83,6 +87,64 @@ async def test_a_keeper_that_is_stopped_again_and_again_has_its_program_ended() 
                 await asyncio.sleep(0.001)
         assert process.status == ExitStatus(None, "SIGKILL")
         await gone(process.pid)
+
+
+class HeldZygote:
+    """One that never gets on; nothing but the host looks after it."""
+
+    session = 0
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def progress(self) -> tuple[bool, bool, list[bytes]]:
+        return True, False, []
+
+    def resume(self) -> None:
+        self.done.append("resume")
+
+    def kill(self) -> None:
+        self.done.append("kill")
+
+
+def watch(zygote: HeldZygote) -> contained._Watch:  # pyright: ignore[reportPrivateUsage]
+    patience = contained.Patience(idle_looks=3)
+    return contained._Watch(cast("ZygoteClient", zygote), patience)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_the_host_itself_has_a_stopped_zygote_go_on_and_at_last_ends_it() -> None:
+    zygote = HeldZygote()
+    watching = watch(zygote)
+    for _ in range(3):
+        watching.look()
+    assert zygote.done == ["resume"] * 3
+    with pytest.raises(contained.ZygoteHeld):
+        watching.look()
+    assert zygote.done == ["resume"] * 3 + ["kill"]
+
+
+def test_the_host_itself_ends_a_stopped_keeper_with_what_is_below_it() -> None:
+    script = "sleep 3600 & echo $!; kill -STOP $$"
+    zygote = HeldZygote()
+    with subprocess.Popen(
+        ["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True
+    ) as keeper:
+        assert keeper.stdout is not None
+        program = os.pidfd_open(int(keeper.stdout.readline()))
+        os.waitid(os.P_PID, keeper.pid, os.WSTOPPED | os.WNOWAIT)
+        zygote.session = keeper.pid
+        watching = watch(zygote)
+        watching.keeper = keeper.pid
+        for _ in range(3):
+            watching.look()
+        with pytest.raises(contained.ZygoteHeld):
+            watching.look()
+        ended, _, _ = select.select([program], [], [], 60)
+        if not ended:
+            signal.pidfd_send_signal(program, signal.SIGKILL)
+        os.close(program)
+        assert ended, "its program lives"
+        assert keeper.wait(60) == -signal.SIGKILL
 
 
 @pytest.mark.usefixtures("both_ways")
