@@ -71,7 +71,11 @@ PROJECT_KEYS: Keys = {
         "string",
         "the default agent in this project, by name; a known agent, or one of yours",
     ),
-    "system_prompt": TOP_KEYS["system_prompt"],
+    "system_prompt": (
+        "string or object",
+        "the system prompt of new sessions in this project, instead of the top-level one of your "
+        "settings; it cannot name a `file`",
+    ),
     "limits": ("list", "[limits](../how-to/limits.md) that apply in addition to yours"),
     "on_limit": TOP_KEYS["on_limit"],
     "question_timeout": TOP_KEYS["question_timeout"],

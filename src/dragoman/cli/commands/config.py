@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_settings_option(actions.add(name, text, module="config").add_argument)
     trust = actions.add(
         "trust",
-        "have the settings in this project's .dragoman/settings.json count",
+        "trust the settings in .dragoman/settings.json as they are now, so that they apply",
         module="config",
     )
     trust.add_argument("--cwd", metavar="DIR", help="the project (default: the current directory)")
