@@ -49,7 +49,7 @@ def test_calls_are_unfolded_on_a_screen_of_their_own(dragoman: Dragoman, width: 
         assert "First 1." not in shown
         terminal.press("k", "a")
         assert "› ▾ ✓ First call\n      First 0.\n" in terminal.wait_for("First 1.")
-        terminal.press("Escape")
+        terminal.press("q")
         shown = terminal.wait_until_gone("call 1 of 2")
         assert "Second 1." not in shown
         terminal.wait_for("› a draft")
