@@ -9,7 +9,7 @@ from support.screen import needs_tmux, on_screen
 
 @needs_tmux
 def test_a_turn_is_steered_from_another_terminal(user: Dragoman) -> None:
-    command = [str(COMMAND), "--session", "s", "wait"]
+    command = [str(COMMAND), "--session", "s", "--", "wait"]
     with on_screen(command, env=user.env, cwd=user.workspace) as one:
         one.wait_for("started")
         done = user("--session", "s", "--steer", "rather blue")
