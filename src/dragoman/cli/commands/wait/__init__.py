@@ -9,8 +9,9 @@ from dragoman.cli.options import SESSION_HELP, duration
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Wait until no turn of the session runs and no prompt is queued, print the answer of its "
-        "last turn, and exit with the code of that turn."
+        "Wait until no turn of the session runs and no prompt is queued or parked, print the "
+        "answer of its last turn, and exit with the code of that turn. If no process runs the "
+        "session, prompts that are queued or parked stay so, and the command does not wait."
     )
     parser.epilog = (
         "examples:\n"
