@@ -249,13 +249,14 @@ def test_what_the_warm_agent_cannot_do_is_done_by_a_new_one(
         (("--session", "s", "--keep-warm", "0"), {}),
         ((), {}),
         (("--session", "s", "-o", "jsonl"), {}),
-        (("--session", "s"), {"HOME": "", "DRAGOMAN_HOME": "", "XDG_DATA_HOME": "/nowhere"}),
+        (("--session", "s"), {"HOME": "", "DRAGOMAN_HOME": "", "XDG_DATA_HOME": "{}/data"}),
     ],
 )
 def test_nothing_stays_of_other_runs(
-    stays: Staying, words: tuple[str, ...], variables: dict[str, str]
+    stays: Staying, words: tuple[str, ...], variables: dict[str, str], tmp_path: Path
 ) -> None:
-    stays("-a", "memo", *words, "one", env=variables)
+    env = {name: value.format(tmp_path) for name, value in variables.items()}
+    stays("-a", "memo", *words, "one", env=env)
     assert stays.processes() == []
 
 
