@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import fcntl
 import logging
 import os
 import stat
-import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -25,12 +23,12 @@ from dragoman.fence import seccomp
 from dragoman.fence.caller_memory import Unreadable
 from dragoman.fence.kernel_calls import open_exactly
 from dragoman.fence.seccomp_listener import Call, Gone, Listener
+from dragoman.host.fence import traced_process
 from dragoman.host.fence.floor import Floor
 from dragoman.host.fence.overseer import MOST_PARENTS, Overseer, ProgramStart
 from dragoman.host.fence.refusal_count import MOST_TOLD, RefusalCount, times
 from dragoman.host.rules.access import normalise
 from dragoman.process import descriptors
-from dragoman.process.child import ExitStatus
 from dragoman.session.events import AccessDecided, Event
 from dragoman.session.facts import Decision
 
@@ -63,9 +61,6 @@ _FLAGS = (
 """Those that matter for a file."""
 _EXECS = (seccomp.EXECVE, seccomp.EXECVEAT)
 _PRIVATE = ("/tmp/", "/var/tmp/", "/dev/", "/proc/")
-_PIDFD_INFO = (3 << 30) | (64 << 16) | (0xFF << 8) | 11
-_EXIT_INFO = 1 << 3
-_EXIT_AT = 60
 
 
 Judge: TypeAlias = Callable[[Callable[[Event], None]], Overseer]
@@ -180,7 +175,7 @@ class TreeGate:
         def ended() -> None:
             self._stop_watching(process)
             door.forget(pid)
-            if (status := _status(process, pid)) is not None:
+            if (status := traced_process.status_of(process, pid)) is not None:
                 overseer.log.ended(program_id, status)
             _close(process)
 
@@ -382,7 +377,7 @@ class _Doorkeeper(threading.Thread):
 
     def _note_mounts(self, call: Call) -> None:
         if self._mounts <= 0:
-            mounts = _mounts_of(call.pid)
+            mounts = traced_process.mounts_of(call.pid)
             self.listener.check(call)
             self._mounts = mounts
 
@@ -401,7 +396,7 @@ class _Doorkeeper(threading.Thread):
 
     def _process(self, call: Call) -> int:
         """A descriptor of who called, or -1. Raises Gone."""
-        process = _pidfd(call.pid)
+        process = traced_process.descriptor_of(call.pid)
         try:
             self.listener.check(call)
         except Gone:
@@ -415,7 +410,7 @@ class _Doorkeeper(threading.Thread):
         if pid in self._names:
             return self._names[pid][:-1]
         for _ in range(MOST_PARENTS):
-            pid = _parent(pid)
+            pid = traced_process.parent_of(pid)
             if pid in self._names:
                 return self._names[pid]
             if pid <= 1:
@@ -455,8 +450,8 @@ class _Doorkeeper(threading.Thread):
         return (
             self._surface.bears(path)
             or self._surface.hides(path)
-            or _mounts_of(pid) != self._mounts
-            or _root_of(pid) != "/"
+            or traced_process.mounts_of(pid) != self._mounts
+            or traced_process.root_of(pid) != "/"
             or not _could_write(path, flags)
             or not _is_text(path)
         )
@@ -464,7 +459,7 @@ class _Doorkeeper(threading.Thread):
     def open(self, call: Call, write: Write) -> None:
         """Open the one file that was allowed, and hand it over."""
         try:
-            umask = _umask_of(call.pid)
+            umask = traced_process.umask_of(call.pid)
             self.listener.check(call)
             descriptor = _opened(write, write.mode & ~umask)
         except Gone:
@@ -519,78 +514,6 @@ def _could_run(pid: int, path: str) -> bool:
     except OSError as error:
         return error.errno not in (errno.ENOENT, errno.ENOTDIR)
     return stat.S_ISREG(found.st_mode) and bool(found.st_mode & 0o111)
-
-
-def _mounts_of(pid: int) -> int:
-    try:
-        return os.stat(f"/proc/{pid}/ns/mnt").st_ino
-    except OSError:
-        return -1
-
-
-def _root_of(pid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/root")
-    except OSError:
-        return ""
-
-
-def _umask_of(pid: int) -> int:
-    with open(f"/proc/{pid}/status", "rb") as status:
-        for line in status:
-            if line.startswith(b"Umask:"):
-                return int(line.split()[1], 8)
-    return 0o077
-
-
-def _parent(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _pidfd(pid: int) -> int:
-    """None, which is -1, where a program would take what is kept for others."""
-    if not descriptors.has_room_to_spare(1):
-        return -1
-    try:
-        descriptor = os.pidfd_open(pid)
-    except (OSError, AttributeError):
-        return -1
-    descriptors.guard(descriptor)
-    return descriptor
-
-
-def _status(process: int, pid: int) -> ExitStatus | None:
-    """How a process ended, as far as that is to be known: its parent may have asked already."""
-    code = _reaped_code(process)
-    if code is None:
-        code = _zombie_code(pid)
-    if code is None:
-        code = _reaped_code(process)  # its parent asked between these two looks
-    return None if code is None else ExitStatus.of(os.waitstatus_to_exitcode(code))
-
-
-def _reaped_code(process: int) -> int | None:
-    """Since Linux 6.15 the descriptor knows."""
-    info = bytearray(struct.pack("Q", _EXIT_INFO).ljust(64, b"\0"))
-    try:
-        fcntl.ioctl(process, _PIDFD_INFO, info)
-    except OSError:
-        return None
-    told = int.from_bytes(info[:8], "little") & _EXIT_INFO
-    return int.from_bytes(info[_EXIT_AT : _EXIT_AT + 4], "little") if told else None
-
-
-def _zombie_code(pid: int) -> int | None:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    return int(fields[49]) if fields[:1] == [b"Z"] and len(fields) > 49 else None
 
 
 def _shown(word: str) -> str:
