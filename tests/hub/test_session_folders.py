@@ -14,7 +14,13 @@ import pytest
 from support.hubs import TestLauncher, dead_process, seen_until, stored, stored_events
 from support.peers import SECONDS
 
-from dragoman.errors import CommandRefused, InvalidParams, SessionBusy
+from dragoman.errors import (
+    CommandRefused,
+    InvalidParams,
+    ResourceNotFound,
+    SessionBusy,
+    SessionNotContinued,
+)
 from dragoman.host.snapshots.git_output import Blob
 from dragoman.host.snapshots.journal import Operation, RestoreJournal
 from dragoman.host.snapshots.snapshots import Snapshots
@@ -398,6 +404,22 @@ async def test_a_rewind_whose_agent_does_not_begin_again_leaves_the_files(
         with pytest.raises(InvalidParams, match="no more sessions"):
             await hub.folders.rewind(live.id, first)
         assert (folder / "one").read_text() == "one"
+
+
+async def test_a_rewound_session_begins_in_another_process_though_its_agent_kept_nothing_of_it(
+    tmp_path: Path, folder: Path
+) -> None:
+    agent = Own(lambda text: void((folder / text).write_text(text)))
+    async with watching(tmp_path, agent) as hub:
+        live = await hub.create("it", str(folder))
+        done = await hub.folders.rewind(live.id, await asked(live, "one"))
+    for method in ("session/load", "session/resume"):
+        agent.answers[method] = ResourceNotFound("no such session")
+    async with watching(tmp_path, agent) as hub:
+        await asked(await hub.open(done.session), "two")
+        assert (folder / "two").exists()
+        with pytest.raises(SessionNotContinued):  # this one had something to forget
+            await hub.open(live.id)
 
 
 async def test_a_rewound_session_keeps_its_system_prompt(tmp_path: Path, folder: Path) -> None:

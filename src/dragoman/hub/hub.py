@@ -57,7 +57,7 @@ from dragoman.hub.stored.deletion import Deletion
 from dragoman.hub.stored.event_readers import News, Tail, watch_all, watch_session
 from dragoman.hub.stored.stored_sessions import Past, StoredStates, whole_thread
 from dragoman.process import descriptors
-from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
+from dragoman.session.facts import EVERYTHING, Continuity, Offer, SystemPrompt
 from dragoman.session.limits.output_quota import OutputLimits
 from dragoman.session.state import AnyEntry, SessionState
 from dragoman.store.base import Store
@@ -183,12 +183,17 @@ class Hub:
     # ── opening ───────────────────────────────────────────────────────────────────────────────
 
     async def create(
-        self, agent: str, cwd: str, **options: Unpack[RecordOptions]
+        self,
+        agent: str,
+        cwd: str,
+        *,
+        continuity: Continuity = "new",
+        **options: Unpack[RecordOptions],
     ) -> RunningSession:
         """A new session, whose agent is offered this much of the machine, now and later. Raises
         NameTaken, and what starting the agent raises."""
         record = new_record(self._home, agent, cwd, **options)
-        return await self.running.begin(record.id, lambda: self._opener.create(record))
+        return await self.running.begin(record.id, lambda: self._opener.create(record, continuity))
 
     async def create_on(
         self, host: HostRecord, agent: str, cwd: str, **options: Unpack[RecordOptions]

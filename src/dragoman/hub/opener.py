@@ -41,7 +41,7 @@ from dragoman.hub.stored.ledger import StoreLedger
 from dragoman.hub.stored.spent import count_stored
 from dragoman.hub.stored.stored_sessions import state_to_go_on, status_of
 from dragoman.session.events import Event, ParkingChanged, TurnLimited
-from dragoman.session.facts import Parking, SystemPrompt
+from dragoman.session.facts import Continuity, Parking, SystemPrompt
 from dragoman.session.limits.output_quota import OutputLimits, OutputQuota
 from dragoman.session.reduce import reduce
 from dragoman.session.state import ENDED, FORKED, SessionState, loose_ends
@@ -159,13 +159,13 @@ class Opener:
 
     # ── the ways to begin ─────────────────────────────────────────────────────────────────────
 
-    async def create(self, record: SessionRecord) -> RunningSession:
+    async def create(self, record: SessionRecord, continuity: Continuity = "new") -> RunningSession:
         """A new session. When the agent cannot be started there is no trace of it. Raises
         Unsupported for a system prompt that the agent does not accept."""
         record.system_prompt = self._prompt_of(record)
 
         async def begin(client: Client, place: Place) -> Session:
-            return await client.openings.new(place, "new")
+            return await client.openings.new(place, continuity)
 
         return await self._first(record, begin)
 
@@ -209,7 +209,7 @@ class Opener:
             async with self._here(record, way):
                 if _is_new_fork(record):
                     return await self._begin_fork(record, lease)
-                begin = _continued(known, record, way.on_reset)
+                begin = _continued(known, record, _on_reset(way, record, history))
                 if way.system_prompt is not None or not record.last_seq:
                     begin = self._accepting(record, begin)
                 return await self._begin(record, lease, history, begin)
@@ -528,6 +528,13 @@ def _as_fork(agent_session_id: str, at: ForkPoint | None = None) -> Begin:
         return await client.openings.fork(agent_session_id, place, after)
 
     return begin
+
+
+def _on_reset(way: Way, record: SessionRecord, history: SessionState) -> OnReset:
+    """Agents may keep nothing of a session without prompts, such as one that a rewind has begun:
+    it says already that it was reset, and nothing is forgotten."""
+    is_blank = history.continuity == "reset" and not history.turns and record.imported is None
+    return "new" if is_blank else way.on_reset
 
 
 def _continued(agent_session_id: str | None, record: SessionRecord, on_reset: OnReset) -> Begin:

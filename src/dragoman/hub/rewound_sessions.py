@@ -85,6 +85,7 @@ async def begun_again(hub: Hub, record: SessionRecord, summary: str) -> RunningS
     new = await hub.create(
         record.agent,
         record.cwd,
+        continuity="reset",
         additional_directories=record.additional_directories,
         offer=record.offer,
         system_prompt=record.system_prompt,
