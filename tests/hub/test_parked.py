@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -271,6 +272,13 @@ async def test_only_a_host_takes_up_what_is_due(tmp_path: Path) -> None:
             assert (await hub.state(session_id)).parked is None
 
 
+async def until_due(hub: Hub, session_id: str) -> None:
+    parked = (await hub.state(session_id)).parked
+    at = None if parked is None else parked.resumes_at
+    assert at is not None
+    await until(lambda: time.time() >= at)
+
+
 async def test_what_the_agent_cannot_continue_waits_for_a_person(tmp_path: Path) -> None:
     agent, forgetful = Limited("0.01s"), Limited()
     async with stored(tmp_path) as store:
@@ -280,6 +288,7 @@ async def test_what_the_agent_cannot_continue_waits_for_a_person(tmp_path: Path)
             live.session.parking.stop()
             await live.recording.settled()
         async with host_on(store, forgetful) as hub:
+            await until_due(hub, live.id)
             await hub.parked.take_up()
             assert (await hub.record(live.id)).status == "waiting"
             told = (await events_of(store, live.id))[-1]

@@ -141,9 +141,9 @@ function mark(session: string, change: FileChange, seen: boolean): void {
   changeReview(session, { viewed: seen ? { ...others, [change.path]: fingerprint(change) } : others })
 }
 
-/** Once no turn runs, what waited for its end has been put back, or was refused. */
+/** Once no turn runs, what waited for its end has been put back, or was refused. Nobody knows before it is loaded. */
 function useSettling(session: LiveSession): void {
-  const busy = runningTurn(session.state) !== null
+  const busy = !session.loaded || runningTurn(session.state) !== null
   useEffect(() => { if (!busy) void settleRestores(session) }, [session, busy])
 }
 

@@ -45,7 +45,7 @@ export async function putBack(session: LiveSession, what: Undoing, subject: Subj
 export async function settleRestores(session: LiveSession): Promise<void> {
   for (const each of pendingReview(session.id).undone.filter(({ waits }) => waits !== undefined)) {
     const told = await sessions.changes(each.session, each.restoreId).catch(() => null)
-    if (told === null) return
+    if (told === null) continue
     const { waits: _, ...settled } = each
     const [first, ...rest] = told.tracked ? told.changes : []
     const done = first && { ...settled, path: each.path || first.path, more: each.path ? 0 : rest.length }
