@@ -45,10 +45,6 @@ def _run(words: list[str]) -> int:
     if not named and "--" not in words:
         parsers.refuse_command(arguments.prompt)
     _take_store(getattr(arguments, "store", None))
-    if command == "run" and arguments.keep_warm != 0:
-        front = import_module("dragoman.cli.warm.front")
-        if front.may_stay(arguments):
-            front.part()
     if command in _TALKS:
         import_module("dragoman.process.zygote_client").warm_up()  # it gets ready while we import
     module = import_module(f"dragoman.cli.commands.{command.replace('-', '_')}")

@@ -204,8 +204,8 @@ def add_proxy_option(add: AddArgument) -> None:
     )
 
 
-def add_session_options(parser: argparse.ArgumentParser) -> ArgumentGroup:
-    """Add what selects a session and says whether to record it, and return the group."""
+def add_session_options(parser: argparse.ArgumentParser) -> None:
+    """Options that select a session and say whether to record it."""
     session = parser.add_argument_group("session")
     which = session.add_mutually_exclusive_group()
     which.add_argument(
@@ -250,18 +250,6 @@ def add_session_options(parser: argparse.ArgumentParser) -> ArgumentGroup:
         "policy explain --recording`",
     )
     add_store_option(parser, "record in")
-    return session
-
-
-def add_keep_warm_option(add: AddArgument) -> None:
-    add(
-        "--keep-warm",
-        metavar="TIME",
-        type=stay,
-        help="how long the agent stays after the run, ready for the next prompt: seconds, or a "
-        "time such as 10m; 0 ends it with the run (default: from the settings, else 300 for a "
-        "session that --session, --resume or --continue names, 0 otherwise and where $CI is set)",
-    )
 
 
 def add_limit_options(parser: argparse.ArgumentParser) -> None:
@@ -474,17 +462,6 @@ def duration(text: str) -> float:
     if (value := seconds_in(text)) is None:
         raise argparse.ArgumentTypeError(f"expected a time such as 90s, 10m or 2h, not {text!r}")
     return value
-
-
-def stay(text: str) -> float:
-    """The type of an option that is a time: seconds, not below 0, or with a unit."""
-    if 0 <= (value := _number(text)) < float("inf"):
-        return value
-    try:
-        return duration(text)
-    except argparse.ArgumentTypeError:
-        sentence = f"expected a number of seconds or a time such as 10m, not {text!r}"
-        raise argparse.ArgumentTypeError(sentence) from None
 
 
 def money(text: str) -> tuple[float, str]:

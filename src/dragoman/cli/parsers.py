@@ -74,8 +74,6 @@ COMMANDS = {
     "watch": "follow a session, wherever it is running",
     "wait": "wait until a session is idle, and exit with its last code",
     "cancel": "stop a session's turn, wherever it is running",
-    "status": "list what is running: sessions, their processes, and their memory",
-    "stop": "end agents that are kept warm",
     "serve": "serve the web page and all sessions over HTTP",
     "bridge": "make an agent on this machine available to other machines",
     "agents": "list, add, check, install and remove agents",
@@ -88,19 +86,7 @@ COMMANDS = {
 }
 """Each except `run` is a module in `commands` with `add_arguments(parser)` and `run(options)`."""
 
-_STORED = (
-    "sessions",
-    "review",
-    "usage",
-    "watch",
-    "wait",
-    "cancel",
-    "status",
-    "stop",
-    "serve",
-    "policy",
-    "store",
-)
+_STORED = ("sessions", "review", "usage", "watch", "wait", "cancel", "serve", "policy", "store")
 """The commands that take `--store`; `run` and `chat` have it among the session options."""
 
 EPILOG = """\
@@ -250,7 +236,7 @@ def _run_parser() -> argparse.ArgumentParser:
     options.add_prompt_options(parser)
     options.add_agent_options(parser)
     options.add_limit_options(parser)
-    options.add_keep_warm_option(options.add_session_options(parser).add_argument)
+    options.add_session_options(parser)
     options.add_debug_option(parser)
     parser.add_argument("--version", action="version", version=f"dragoman {__version__}")
     return parser

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -127,8 +127,6 @@ class Hub:
         self.folders = Folders(self, self._opener, snapshots)
         self.parked = ParkedSessions(self, self._opener)
         self.deletion = Deletion(self, self._opener)
-        self.on_give_up: Callable[[], None] | None = None
-        """Of a process that only keeps an agent warm: another one wants its session."""
         self._states = StoredStates(store)
         self._home = home
         self._hosting = Hosting(self, self._opener)
@@ -379,10 +377,6 @@ class Hub:
                 if not live.idle:
                     raise CommandRefused(live.id, "session_owned", "it is active")
                 await self.detach(live)
-            case c.GiveUp():
-                if self.on_give_up is None or not live.idle:
-                    raise CommandRefused(live.id, "session_owned", "it is active")
-                self.on_give_up()
             case c.Open(host) if host == self.owner.id:
                 pass
             case c.Open() | c.Delete():
@@ -486,7 +480,6 @@ class Hub:
         if (live := self.live.get(session_id)) is not None:
             await self._close(live)
         await self.running.until_free(session_id)
-        await self.elsewhere.take_from_warm(session_id)
         await self.deletion.delete(record, local=local)
 
     # ── looking ───────────────────────────────────────────────────────────────────────────────

@@ -146,8 +146,6 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     """Of models, by their names in small letters."""
     question_timeout: float | None = None
     """How many seconds a question may wait before it is refused."""
-    keep_warm: float | None = None
-    """How many seconds the agent of a named or continued session stays after a run."""
 
     def fence_of(self, agent: AgentSettings) -> FenceTerms:
         return self.fence if agent.fence is None else agent.fence
@@ -194,16 +192,7 @@ class _Reader(ValueReader):
             prices=self._prices(top.get("prices", {})),
             limits=self._limits(top.get("limits", []), servers),
             question_timeout=self._duration(top.get("question_timeout"), "question_timeout"),
-            keep_warm=self._stay(top.get("keep_warm"), "keep_warm"),
         )
-
-    def _stay(self, value: Any, place: str) -> float | None:
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if value is None or (is_number and 0 <= value <= _MOST):
-            return value
-        if isinstance(value, str) and (seconds := seconds_in(value)) is not None:
-            return seconds
-        return self._fail(place, f'a number of seconds, or a time such as "10m", not {value!r}')
 
     def _duration(self, value: Any, place: str) -> float | None:
         seconds = seconds_in(value) if isinstance(value, str) else None

@@ -15,29 +15,20 @@ from typing import TYPE_CHECKING, cast
 
 from dragoman.cli import standard_streams
 from dragoman.cli.ask.asker import TerminalAsker, asker_on
-from dragoman.cli.ask.refusal_hint import all_refused
 from dragoman.cli.ask.session_questions import QuestionsElsewhere, SessionQuestions
 from dragoman.cli.ask.sign_in_prompt import sign_in_needed
 from dragoman.cli.exit_codes import Exit, UsageError, ended_with, exit_code, sentence
 from dragoman.cli.render.console import WAITING, Console
-from dragoman.cli.render.event_text import Tally
+from dragoman.cli.render.event_text import ALL_REFUSED, Tally
 from dragoman.cli.render.terminal_view import TerminalView
 from dragoman.cli.run.agent_lists import Lists
 from dragoman.cli.run.agent_setup import better_than_demo, client_for, configure
 from dragoman.cli.run.follower import Follower, OwnTurn
 from dragoman.cli.run.frame_output import FrameTap
 from dragoman.cli.run.given_limits import limits_in, typed_limits
-from dragoman.cli.run.hub_access import (
-    Meant,
-    hub_of,
-    meant_by,
-    open_live,
-    runs_elsewhere,
-    save_id,
-)
+from dragoman.cli.run.hub_access import Meant, hub_of, meant_by, open_live, runs_elsewhere
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import Job, for_session
-from dragoman.cli.warm import front as fronts
 from dragoman.client.client import Client
 from dragoman.client.sessions.parking import clock
 from dragoman.client.sessions.prompts import find_mentions
@@ -65,7 +56,6 @@ from dragoman.store.records import SessionRecord
 if TYPE_CHECKING:
     from dragoman.cli.render.json_output import ResultView
     from dragoman.cli.run.remote_session import TurnElsewhere
-    from dragoman.hub.cluster.warm_notes import WarmNote
 
 
 def run(options: argparse.Namespace) -> int:
@@ -109,8 +99,6 @@ class Run:
         self._follower: Follower | None = None
         self._broken: OSError | None = None
         self._prompt: list[Content] = []
-        self._warm: WarmNote | None = None
-        """Of the process that runs the session, if that only keeps its agent warm."""
 
     async def run(self) -> int:
         try:
@@ -213,28 +201,11 @@ class Run:
             self._job = for_session(self._job, meant.record)
         self._prompt = self._prompt or self._mentioning()
         forks = self._job.options.fork is not None
-        if meant.record is None or forks or not await self._runs_elsewhere(hub, meant.record):
+        if meant.record is None or forks or not await runs_elsewhere(hub, meant.record):
             code = await self._here(hub, meant, interrupts)
             assert code is not None
             return code
         return await self._elsewhere(hub, meant, interrupts)
-
-    async def _runs_elsewhere(self, hub: Hub, record: SessionRecord) -> bool:
-        """Whether another process runs it. One that only keeps an agent warm which is not what this
-        run needs ends first."""
-        self._warm = None
-        if not await runs_elsewhere(hub, record):
-            return False
-        from dragoman.hub.cluster.warm_notes import note_of
-
-        if (note := note_of(await hub.store.owner(record.id))) is None:
-            return True
-        from dragoman.cli.warm.start_terms import fits
-
-        if fits(self._job, note, record, attended=self._is_attended):
-            self._warm = note
-            return True
-        return not await hub.elsewhere.take_from_warm(record.id)
 
     def _mentioning(self) -> list[Content]:
         """What was typed, with what it mentions in the folder of the session."""
@@ -313,41 +284,13 @@ class Run:
                 code = await self._turn(client, turn, follower, by_us=lambda: interrupts.pressed)
             interrupts.turn_of(None)
             await self._collect(hub, live.id, turn.id)
-            if (front := self._front_to_leave(interrupts)) is None:
-                await self._serve_others(hub, live, follower)
-                await self._tell_used(hub, live.id)
-            else:
-                await self._tell_used(hub, live.id)
-                await self._keep_warm(hub, live, front, code)
+            await self._serve_others(hub, live, follower)
+            await self._tell_used(hub, live.id)
             return code
         finally:
             interrupts.turn_of(None)
             self._console.view.close()
             self._tell_end()
-
-    def _front_to_leave(self, interrupts: Interrupts) -> fronts.Front | None:
-        """The process that waits for this one, which may end while the agent stays."""
-        front = fronts.current()
-        return front if front is not None and self._job.stays and not interrupts.pressed else None
-
-    async def _keep_warm(
-        self, hub: Hub, live: RunningSession, front: fronts.Front, code: int
-    ) -> None:
-        """The run ends here for everyone who waits for it; its agent stays."""
-        from dragoman.cli.warm.keeping import Keeping, note_for
-        from dragoman.hub.cluster.warm_notes import open_log
-
-        note = note_for(hub, live, self._job, attended=self._is_attended)
-        errors = open_log()
-        self._console.view.close()
-        self._status.wipe()
-        self._print_result(code)
-        sys.stdout.flush()
-        if self._asker is not None:
-            self._asker.leave()
-        keeping = Keeping(hub, live, self._job, note)
-        if front.let_go(code, errors):
-            await keeping.last(front.leader)
 
     async def _parked(self, live: RunningSession, turn: Turn) -> Turn | None:
         """The turn that sends a parked prompt again, once its time has come; None if it was dropped
@@ -427,17 +370,14 @@ class Run:
             raise UsageError(
                 "another process is running this session, and only it has the frames and lists"
             )
-        if not (is_warm := self._warm is not None):
-            self._check_shared(record)
+        self._check_shared(record)
         self._console.begin(record, meant.state.last_seq)
         questions = None
         if self._asker is not None:
             questions = SessionQuestions(
-                hub, record.id, record.agent, self._asker, self._tell, must_answer=is_warm
+                hub, record.id, record.agent, self._asker, self._tell, must_answer=False
             )
-        if is_warm:
-            save_id(self._job, record.id)
-        return TurnElsewhere(hub, meant, self._job, self._console, questions, is_warm=is_warm)
+        return TurnElsewhere(hub, meant, self._job, self._console, questions)
 
     def _check_shared(self, record: SessionRecord) -> None:
         """What only the process that runs the session could do. Raises UsageError."""
@@ -545,8 +485,24 @@ class Run:
     def _refused(self, error: RemoteError | None, tally: Tally) -> int:
         if error is not None:
             self._console.tell(str(error))
-        self._console.tell(all_refused(self._job.options, tally, asked=self._asker is not None))
+        hint = _hint(self._job.options, tally) if self._asker is None else ""
+        self._console.tell(f"{ALL_REFUSED}{hint}")
         return Exit.REFUSED
+
+
+def _hint(options: argparse.Namespace, tally: Tally) -> str:
+    """What may allow it, if anything may. A flag that was given did not count for this: agents do
+    not always say that something is a write or a command."""
+    unoffered = tally.unoffered and not (options.write or options.no_files)
+    if not (tally.unruled or unoffered):
+        return ""  # refused for a reason of its own, which is shown
+    given = [f"--{name}" for name in ("write", "exec") if getattr(options, name)]
+    if options.yolo:
+        return ""  # it covers what can be allowed
+    if not given:
+        return "; see --write, --exec, --yolo and --policy"
+    flags = " and ".join(given)
+    return f"; {flags} did not cover it; --yolo or a rule (--policy) may allow it"
 
 
 async def _end_of(turn: Turn) -> DragomanError | None:

@@ -222,7 +222,7 @@ async def open_live(
             async with hub.using(job.agent.name, job.cwd, meant.offer(job)) as client:
                 await sign_in(client, job, error, asker())
         else:
-            save_id(job, live.session.id if job.options.no_store else live.id)
+            _save_id(job, live)
             return live
 
 
@@ -282,11 +282,11 @@ async def _fork(hub: Hub, job: Job, meant: Meant) -> RunningSession:
         raise SessionNotContinued(job.options.fork, str(error)) from error
 
 
-def save_id(job: Job, known: str) -> None:
-    """Write the id of the session where `--save-session` says. Raises UsageError."""
+def _save_id(job: Job, live: RunningSession) -> None:
     path: str | None = job.options.save_session
     if path is None:
         return
+    known = live.session.id if job.options.no_store else live.id
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(f"{known}\n")

@@ -35,9 +35,6 @@ from dragoman.store.records import SessionRecord
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent
 
-KEEP_WARM_SECONDS = 300.0
-"""How long an agent stays unless the settings or the options say otherwise."""
-
 
 class Job(msgspec.Struct, kw_only=True):
     """`prompt` is what was typed; None when there are only lists to print."""
@@ -72,17 +69,8 @@ class Job(msgspec.Struct, kw_only=True):
     question_timeout: float | None = None
     prices: Prices = {}
     """Of models."""
-    keep_warm: float | None = None
-    """That of the settings."""
     mentions: bool = True
     """Whether `@NAME` in the prompt means a file: not in code that is quoted there."""
-
-    @property
-    def stays(self) -> float:
-        """How many seconds its agent stays after the run."""
-        if self.options.keep_warm is not None:
-            return self.options.keep_warm
-        return KEEP_WARM_SECONDS if self.keep_warm is None else self.keep_warm
 
     @property
     def program(self) -> str:
@@ -115,7 +103,6 @@ def prepare(
     record: FrameFile | None = None,
 ) -> Job:
     """All but a prompt. Raises UsageError, ConfigError or UnknownAgent."""
-    _check_stay(options)
     if options.no_store and (options.session is not None or options.continues):
         option = "--continue" if options.continues else "--session"
         raise UsageError(f"{option} needs the store; remove --no-store")
@@ -151,23 +138,8 @@ def prepare(
         limits=limits_of(options, choice, cwd),
         on_limit=choice.settings.on_limit,
         prices=all_prices(choice.settings.prices),
-        keep_warm=choice.settings.keep_warm,
         question_timeout=options.question_timeout or choice.settings.question_timeout,
     )
-
-
-def _check_stay(options: argparse.Namespace) -> None:
-    """Whether an agent can stay, where that was asked for. Raises UsageError."""
-    if not getattr(options, "keep_warm", None):
-        return
-    frames = "another run would get the frames, which belong to this one"
-    for is_given, option, why in (
-        (options.no_store, "--no-store", "the next run finds the agent by the store"),
-        (options.record is not None, "--record", frames),
-        (options.output in ("json", "jsonl"), f"-o {options.output}", frames),
-    ):
-        if is_given:
-            raise UsageError(f"--keep-warm and {option} exclude each other: {why}")
 
 
 def _check_place(path: str) -> None:

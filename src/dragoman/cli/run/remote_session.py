@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.cli.ask.asker import asker_on
-from dragoman.cli.ask.refusal_hint import all_refused
 from dragoman.cli.ask.session_questions import QuestionsElsewhere, SessionQuestions
 from dragoman.cli.exit_codes import Exit, UsageError, ended_with, tell
 from dragoman.cli.options import typed
 from dragoman.cli.render.console import Console
-from dragoman.cli.render.event_text import called
+from dragoman.cli.render.event_text import ALL_REFUSED, called
 from dragoman.cli.render.printed_json import json_line
 from dragoman.cli.run.agent_setup import given_rules, typed_rules
 from dragoman.cli.run.follower import Follower, OwnTurn
@@ -44,18 +43,10 @@ _LAST_WORDS_SECONDS = 3.0
 
 
 class TurnElsewhere:
-    """`record` of the `meant` session has an owner that is not us. With one that `is_warm`, this is
-    a run like one that has the agent itself: nobody but us is there to answer its questions."""
+    """`record` of the `meant` session has an owner that is not us."""
 
     def __init__(
-        self,
-        hub: Hub,
-        meant: Meant,
-        job: Job,
-        console: Console,
-        questions: SessionQuestions | None,
-        *,
-        is_warm: bool,
+        self, hub: Hub, meant: Meant, job: Job, console: Console, questions: SessionQuestions | None
     ) -> None:
         assert meant.record is not None
         self._hub = hub
@@ -63,10 +54,9 @@ class TurnElsewhere:
         self._job = job
         self._console = console
         self._questions = questions
-        self._is_warm = is_warm
         self._turn = OwnTurn("")
         waiting = None  # what is refused there at once waits for nobody
-        if job.options.on_ask == "wait" or (job.options.on_ask != "reject" and not is_warm):
+        if job.options.on_ask != "reject":
             waiting = QuestionsElsewhere(self._id, console.tell)
         self._follower = Follower(
             console,
@@ -116,8 +106,7 @@ class TurnElsewhere:
         given = given_rules(options)
         rules = [msgspec.structs.replace(rule, source=f"{rule.source} of {by}") for rule in given]
         waits = self._questions is not None or options.on_ask == "wait"
-        refuses = options.on_ask == "reject" or (self._is_warm and not waits)
-        on_ask = "reject" if refuses else "wait" if waits else None
+        on_ask = "reject" if options.on_ask == "reject" else "wait" if waits else None
         if not rules and on_ask is None:
             return None
         return TurnTerms(
@@ -214,8 +203,7 @@ class TurnElsewhere:
         if ended.error is not None:
             raise DragomanError(ended.error)
         if self._turn.tally.all_refused:
-            asked = self._questions is not None or not self._is_warm
-            self._console.tell(all_refused(self._job.options, self._turn.tally, asked=asked))
+            self._console.tell(ALL_REFUSED)
             return Exit.REFUSED
         return ended_with(ended.stop_reason)
 

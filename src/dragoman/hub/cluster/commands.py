@@ -187,11 +187,6 @@ class Leave(_Command, frozen=True, tag="leave"):
     """Release the session so that another host can run it; refused while it is busy."""
 
 
-class GiveUp(_Command, frozen=True, tag="give_up"):
-    """End, with the agent, if the process only keeps the session's agent warm; refused while it is
-    busy, and by any other owner."""
-
-
 class Delete(_Command, frozen=True, tag="delete"):
     """Delete a session that is not running, and the agent's copy unless `local`."""
 
@@ -225,7 +220,6 @@ Command: TypeAlias = (
     | Kill
     | Open
     | Leave
-    | GiveUp
     | Delete
 )
 

@@ -56,7 +56,6 @@ from dragoman.session import events as e
 from dragoman.session.content import Content, Text
 from dragoman.session.facts import Offer
 from dragoman.session.state import SessionState
-from dragoman.store.records import SessionRecord
 
 _TWICE_SECONDS = 2.0
 
@@ -175,7 +174,7 @@ class Conversation:
         meant = await meant_by(hub, self.job)
         if (record := meant.record) is not None:
             self.job = for_session(self.job, record)
-            if self.job.options.fork is None and await _runs_elsewhere(hub, record):
+            if self.job.options.fork is None and await runs_elsewhere(hub, record):
                 without = ", without this proxy" if self.job.options.proxy else ""
                 hint = f"`dragoman watch {record.id}` follows it"
                 raise UsageError(f"another process is running {record.id}{without}; {hint}")
@@ -359,7 +358,7 @@ class Conversation:
         if (record.agent, record.cwd) != (before.record.agent, before.record.cwd):
             whose = f"session {record.id} is one of {record.agent} in {record.cwd}"
             raise UsageError(f"{whose}; leave, and use dragoman chat --resume {record.id}")
-        if await _runs_elsewhere(hub, record):
+        if await runs_elsewhere(hub, record):
             hint = f"`dragoman watch {record.id}` follows it"
             raise UsageError(f"another process is running {record.id}; {hint}")
         state = await hub.state(record.id)
@@ -573,11 +572,6 @@ class _ChatStage(Stage):
 
     def remark(self, sentence: str, *, failed: bool = False) -> None:
         self._talk.say(sanitise(sentence), RED if failed else DIM)
-
-
-async def _runs_elsewhere(hub: Hub, record: SessionRecord) -> bool:
-    """A process that only keeps the agent warm leaves it to us."""
-    return await runs_elsewhere(hub, record) and not await hub.elsewhere.take_from_warm(record.id)
 
 
 async def _followed(follower: Follower) -> None:
