@@ -164,6 +164,7 @@ async def test_a_put_back_waits_for_the_end_of_the_turn(tmp_path: Path) -> None:
         app = page.get_by_role("region", name="src/app.py")
         await app.get_by_role("button", name="Put back file").click()
         await expect(page.locator(".toast")).to_contain_text("put back when it ends")
+        await expect(app.locator(".filehead")).to_contain_text("put back after the turn")
         await page.reload()
         await expect(app.locator(".filehead")).to_contain_text("put back after the turn")
         await page.get_by_role("button", name="2 put back").click()
