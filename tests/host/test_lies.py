@@ -1,7 +1,8 @@
-"""Requests that do not say what is done: none gets more than the truth would.
+"""Requests that do not say what is done: none is allowed that the truth would not be.
 
 Each says one thing in some of its fields and another in others, or said another before. It is
-judged as it comes, and beside it the truth, as if we were asked to do it.
+judged as it comes, and beside it the truth, as if we were asked to do it. Where a request hides the
+truth altogether, a person is asked, even if a rule would have denied the truth; `--yolo` allows it.
 """
 
 from __future__ import annotations
