@@ -26,6 +26,24 @@ async def test_commands_and_files_are_completed(tmp_path: Path) -> None:
         await expect(field).to_have_value('/plan @"with space.txt" ')
 
 
+async def test_the_caret_is_behind_a_completion_before_the_next_key(tmp_path: Path) -> None:
+    async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
+        await new_session(page)
+        field = page.locator("#composer")
+        await field.press_sequentially(" the rest")
+        await field.press("Home")
+        await field.press_sequentially("/pl")
+        await expect(page.get_by_role("listbox", name="Commands")).to_contain_text("/plan")
+        assert await field.evaluate(_TAB) == ["/plan the rest", len("/plan ")]
+
+
+# Read in the same task as the key: a fast writer's next key comes before the next frame.
+_TAB = """(field) => {
+    field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Tab', bubbles: true, cancelable: true }))
+    return [field.value, field.selectionStart]
+}"""
+
+
 async def test_files_are_attached_by_choosing_pasting_and_dropping(tmp_path: Path) -> None:
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
         await new_session(page)

@@ -1,6 +1,7 @@
 // The prompt field: text with commands and mentions, attachments, the queue, and the stop button.
 
 import { useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from 'react'
+import { flushSync } from 'react-dom'
 import { completed, completingAt, type Completing } from '../../core/completion'
 import { runningTurn } from '../../core/session/state'
 import { ApiError, sessions, type Prompt } from '../../live/api'
@@ -58,9 +59,12 @@ export function Composer({ session, main = false }: { session: LiveSession; main
   const pick = (item: Suggestion) => {
     if (at === null) return
     const next = completed(text, at, item.value)
-    setText(next.text)
-    setAt(null)
-    requestAnimationFrame(() => field.current?.setSelectionRange(next.caret, next.caret))
+    flushSync(() => {
+      setText(next.text)
+      setAt(null)
+    })
+    // At once: a caret that moved a frame later would take what is typed meanwhile to the wrong place.
+    field.current?.setSelectionRange(next.caret, next.caret)
   }
   const onKey = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     if (event.nativeEvent.isComposing) return
