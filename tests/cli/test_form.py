@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from support.nasty_text import NASTY, is_safe
 
-from dragoman.cli.ask.form_input import as_typed, fields_of
+from dragoman.cli.ask.form_input import as_typed, form_fields
 
 
 def test_a_form_takes_whatever_schema_it_is_given() -> None:
-    assert fields_of(None) == []
-    assert fields_of({"properties": "nonsense"}) == []
+    assert form_fields(None) == []
+    assert form_fields({"properties": "nonsense"}) == []
     schema = {
         "properties": {
             "a": "nonsense",
@@ -20,7 +20,7 @@ def test_a_form_takes_whatever_schema_it_is_given() -> None:
         },
         "required": "nonsense",
     }
-    a, b, c, d, number = fields_of(schema)
+    a, b, c, d, number = form_fields(schema)
     assert is_safe(b.label, painted=False)
     assert a.parsed("text") == "text"
     assert (b.parsed("yes"), b.parsed("No"), b.parsed("perhaps")) == (True, False, None)
@@ -43,7 +43,7 @@ def test_choices_are_told_with_their_titles_and_descriptions() -> None:
             "plain": {"enum": ["a", "b"]},
         }
     }
-    size, several, plain = fields_of(schema)
+    size, several, plain = form_fields(schema)
     assert size.description == "of the shirt"
     assert size.told[0] == "s  Small: fits anywhere"
     assert size.told[1].startswith("m  first ")
@@ -67,7 +67,7 @@ def test_a_field_says_what_is_expected_and_what_enter_means() -> None:
         },
         "required": ["name"],
     }
-    assert [field.label for field in fields_of(schema)] == [
+    assert [field.label for field in form_fields(schema)] == [
         "A gift (yes or no, Enter for no)",
         "many (a whole number, Enter for 2)",
         "name",
@@ -84,7 +84,7 @@ def test_what_a_field_does_not_take_is_no_value_of_it() -> None:
             "parts": {"type": "array", "minItems": 2, "items": {"enum": ["a", "b"]}},
         }
     }
-    name, size, parts = fields_of(schema)
+    name, size, parts = form_fields(schema)
     assert name.label == "name (a text, at most 9 characters, matching ^[a-z-]+$, optional)"
     assert [name.parsed(text) for text in ("good", "Bad Name!", "far-too-long")] == [
         "good",
@@ -104,5 +104,5 @@ def test_what_is_shown_as_the_default_can_be_typed() -> None:
             "sizes": {"type": "array", "items": {"enum": ["s", "m"]}, "default": ["s", "m"]},
         }
     }
-    for field in fields_of(schema):
+    for field in form_fields(schema):
         assert field.parsed(as_typed(field.default)) == field.default

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.ask.form_input import fields_of
+from dragoman.cli.ask.form_input import form_fields
 from dragoman.host.forms.bounded_pattern import MOST_WORK, Work
 from dragoman.host.forms.elicitation import (
     ElicitationAnswer,
@@ -122,7 +122,7 @@ def test_many_choices_and_many_fields_are_compared_once_each() -> None:
         "properties": {str(name): {} for name in names},
     }
     check(schema, ElicitationAnswer("accept", {str(name): 1 for name in names}))
-    assert len(fields_of(schema)) == len(names)
+    assert len(form_fields(schema)) == len(names)
     assert _Counted.looks < 10 * len(names)
 
 

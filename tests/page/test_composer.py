@@ -39,7 +39,8 @@ async def test_the_caret_is_behind_a_completion_before_the_next_key(tmp_path: Pa
 
 # Read in the same task as the key: a fast writer's next key comes before the next frame.
 _TAB = """(field) => {
-    field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Tab', bubbles: true, cancelable: true }))
+    const key = { key: 'Tab', bubbles: true, cancelable: true }
+    field.dispatchEvent(new KeyboardEvent('keydown', key))
     return [field.value, field.selectionStart]
 }"""
 

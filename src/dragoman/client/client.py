@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from dragoman.agents.extensions import Quirks
 from dragoman.agents.known import known_command
@@ -421,9 +421,7 @@ class Client:
 
         Raises Unsupported if the agent cannot load, ValueError for an empty id.
         """
-        self.require("load", "session/load")
-        place = self.openings.place(cwd, **options)
-        return await self.openings.reopen("load", session_id, place)
+        return await self._reopen("load", session_id, cwd, options)
 
     async def resume_session(
         self, session_id: str, cwd: str | os.PathLike[str], **options: Unpack[SessionOptions]
@@ -432,9 +430,17 @@ class Client:
 
         Raises Unsupported if the agent cannot resume, ValueError for an empty id.
         """
-        self.require("resume", "session/resume")
-        place = self.openings.place(cwd, **options)
-        return await self.openings.reopen("resume", session_id, place)
+        return await self._reopen("resume", session_id, cwd, options)
+
+    async def _reopen(
+        self,
+        way: Literal["load", "resume"],
+        session_id: str,
+        cwd: str | os.PathLike[str],
+        options: SessionOptions,
+    ) -> Session:
+        self.require(way, f"session/{way}")
+        return await self.openings.reopen(way, session_id, self.openings.place(cwd, **options))
 
     async def fork_session(
         self,

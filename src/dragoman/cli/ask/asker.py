@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.cli.ask.form_input import Field, fields_of
+from dragoman.cli.ask.form_input import Field, form_fields
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.render.event_text import (
     OPERATIONS,
@@ -187,7 +187,7 @@ class TerminalAsker:
         return ElicitationAnswer("accept" if agreed else "decline")
 
     async def _fill_in(self, request: ElicitationRequest) -> ElicitationAnswer:
-        fields = fields_of(request.schema)
+        fields = form_fields(request.schema)
         if not fields:
             return await self._agreed("  agreed? [y/N] ")
         self._tty.write(self._style("  Ctrl-D declines", DIM) + "\n")

@@ -70,7 +70,7 @@ def as_typed(value: Any) -> str:
             return str(value)
 
 
-def fields_of(schema: dict[str, Any] | None) -> list[Field]:
+def form_fields(schema: dict[str, Any] | None) -> list[Field]:
     match schema:
         case {"properties": {**properties}}:
             required = set(_strings(schema.get("required")))

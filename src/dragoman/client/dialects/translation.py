@@ -17,21 +17,8 @@ from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServe
 from dragoman.client.sessions.config_options import is_told, unknown_option
 from dragoman.host.forms.elicitation import ElicitationRequest
 from dragoman.schema.model import Unknown
+from dragoman.session import content as c
 from dragoman.session import events as e
-from dragoman.session.content import (
-    Audio,
-    Content,
-    ContentItem,
-    Image,
-    Location,
-    Resource,
-    ResourceLink,
-    TerminalItem,
-    Text,
-    ToolContent,
-    UnknownContent,
-    UnknownItem,
-)
 from dragoman.session.facts import (
     BackgroundWork,
     ConfigChoice,
@@ -62,39 +49,39 @@ def can_override(
 # ── content ───────────────────────────────────────────────────────────────────────────────────
 
 
-def content(wire: v1.ContentBlock | v2.ContentBlock) -> Content:
+def content(wire: v1.ContentBlock | v2.ContentBlock) -> c.Content:
     if isinstance(wire, Unknown):
-        return UnknownContent(wire.kind, wire.raw.decode())
+        return c.UnknownContent(wire.kind, wire.raw.decode())
     part = _PARTS[wire.__struct_config__.tag](wire)
     part.annotations = None if wire.annotations is None else msgspec.to_builtins(wire.annotations)
     part.meta = wire.meta
     return part
 
 
-def contents(wire: list[v1.ContentBlock] | list[v2.ContentBlock]) -> list[Content]:
+def contents(wire: list[v1.ContentBlock] | list[v2.ContentBlock]) -> list[c.Content]:
     return [content(block) for block in wire]
 
 
 def _contents(
     wire: list[v1.ContentBlock] | list[v2.ContentBlock] | UnsetType | None,
-) -> list[Content] | UnsetType | None:
+) -> list[c.Content] | UnsetType | None:
     return contents(wire) if isinstance(wire, list) else wire
 
 
-def _text(wire: v1.TextContent | v2.TextContent) -> Content:
-    return Text(wire.text)
+def _text(wire: v1.TextContent | v2.TextContent) -> c.Content:
+    return c.Text(wire.text)
 
 
-def _image(wire: v1.ImageContent | v2.ImageContent) -> Content:
-    return Image(wire.data, wire.mime_type, wire.uri)
+def _image(wire: v1.ImageContent | v2.ImageContent) -> c.Content:
+    return c.Image(wire.data, wire.mime_type, wire.uri)
 
 
-def _audio(wire: v1.AudioContent | v2.AudioContent) -> Content:
-    return Audio(wire.data, wire.mime_type)
+def _audio(wire: v1.AudioContent | v2.AudioContent) -> c.Content:
+    return c.Audio(wire.data, wire.mime_type)
 
 
-def _link(wire: v1.ResourceLink | v2.ResourceLink) -> Content:
-    return ResourceLink(**_fields(wire, _LINK))
+def _link(wire: v1.ResourceLink | v2.ResourceLink) -> c.Content:
+    return c.ResourceLink(**_fields(wire, _LINK))
 
 
 _LINK = ("uri", "name", "mime_type", "title", "description", "size")
@@ -105,15 +92,15 @@ def _fields(of: Any, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(of, name) for name in names}
 
 
-def _embedded(wire: v1.EmbeddedResource | v2.EmbeddedResource) -> Content:
+def _embedded(wire: v1.EmbeddedResource | v2.EmbeddedResource) -> c.Content:
     held: Any = wire.resource
     text, blob = getattr(held, "text", None), getattr(held, "blob", None)
-    part = Resource(held.uri, content=text, blob=blob, mime_type=held.mime_type)
+    part = c.Resource(held.uri, content=text, blob=blob, mime_type=held.mime_type)
     part.resource_meta = held.meta
     return part
 
 
-_PARTS: dict[Any, Callable[[Any], Content]] = {
+_PARTS: dict[Any, Callable[[Any], c.Content]] = {
     "text": _text,
     "image": _image,
     "audio": _audio,
@@ -123,49 +110,49 @@ _PARTS: dict[Any, Callable[[Any], Content]] = {
 
 
 def tool_contents(
-    wire: Iterable[Any], diffs: Callable[[Any], list[ToolContent]]
-) -> list[ToolContent]:
+    wire: Iterable[Any], diffs: Callable[[Any], list[c.ToolContent]]
+) -> list[c.ToolContent]:
     """`diffs` gives the diffs of one item: in version 2 that may be several files."""
-    found: list[ToolContent] = []
+    found: list[c.ToolContent] = []
     for item in wire:
         if isinstance(item, Unknown):
-            found.append(UnknownItem(item.kind, item.raw.decode()))
+            found.append(c.UnknownItem(item.kind, item.raw.decode()))
         elif (tag := item.__struct_config__.tag) == "content":
-            found.append(ContentItem(content(item.content), meta=item.meta))
+            found.append(c.ContentItem(content(item.content), meta=item.meta))
         elif tag == "diff":
             found += diffs(item)
         else:
-            found.append(TerminalItem(item.terminal_id, meta=item.meta))
+            found.append(c.TerminalItem(item.terminal_id, meta=item.meta))
     return found
 
 
-def location(wire: v1.ToolCallLocation | v2.ToolCallLocation) -> Location:
-    return Location(wire.path, wire.line, meta=wire.meta)
+def location(wire: v1.ToolCallLocation | v2.ToolCallLocation) -> c.Location:
+    return c.Location(wire.path, wire.line, meta=wire.meta)
 
 
-def block_of(part: Content, schema: Schema) -> Any:
+def block_of(part: c.Content, schema: Schema) -> Any:
     """A content block in the types of a version."""
     said = {"annotations": None, "meta": part.meta}
     if part.annotations is not None:
         said["annotations"] = msgspec.convert(part.annotations, schema.Annotations)
     match part:
-        case Text():
+        case c.Text():
             return schema.TextContent(text=part.text, **said)
-        case Image():
+        case c.Image():
             return schema.ImageContent(
                 data=part.data, mime_type=part.mime_type, uri=part.uri, **said
             )
-        case Audio():
+        case c.Audio():
             return schema.AudioContent(data=part.data, mime_type=part.mime_type, **said)
-        case ResourceLink():
+        case c.ResourceLink():
             return schema.ResourceLink(**_fields(part, _LINK), **said)
-        case Resource():
+        case c.Resource():
             return schema.EmbeddedResource(resource=_held(part, schema), **said)
-        case UnknownContent():
+        case c.UnknownContent():
             return Unknown(part.kind, part.raw.encode())
 
 
-def _held(part: Resource, schema: Schema) -> Any:
+def _held(part: c.Resource, schema: Schema) -> Any:
     fields = {"uri": part.uri, "mime_type": part.mime_type, "meta": part.resource_meta}
     if part.blob is not None:
         return schema.BlobResourceContents(blob=part.blob, **fields)
@@ -202,7 +189,7 @@ def _said(kind: Callable[..., e.Event], schema: Schema) -> Callable[[Any], e.Eve
         part: Any = wire.content
         # Nearly every update is bare text.
         if type(part) is text_type and part.annotations is None and part.meta is None:
-            text = Text(part.text)
+            text = c.Text(part.text)
             if wire.meta is None:  # a keyword takes a fifth of the call
                 return kind(text, wire.message_id)
             return kind(text, wire.message_id, meta=wire.meta)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from dragoman.cli.ask.asker import answer_lines, asked, request_of
-from dragoman.cli.ask.form_input import Field, as_typed, fields_of
+from dragoman.cli.ask.form_input import Field, as_typed, form_fields
 from dragoman.cli.commands.sessions.session_list import print_json
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.options import assignment
@@ -80,7 +80,7 @@ def _form(pending: PendingElicitation) -> Iterator[str]:
         yield f"    open {pending.url or ''}"
         yield "    accept (when done), decline or cancel"
         return
-    fields = fields_of(pending.schema)
+    fields = form_fields(pending.schema)
     for field in fields:
         yield f"    {field.name}  {field.title} ({_wanted(field)})"
         yield from (f"        {line}" for line in filter(None, (field.description, *field.told)))
@@ -145,7 +145,7 @@ def _word_for(option: Shown, pending: PendingPermission) -> str:
 
 
 def _filled_in(pending: PendingElicitation, values: list[str]) -> dict[str, Any]:
-    fields = {field.name: field for field in fields_of(pending.schema)}
+    fields = {field.name: field for field in form_fields(pending.schema)}
     content = {name: field.default for name, field in fields.items() if field.default is not None}
     for name, text in map(assignment, values):
         if name not in fields:
