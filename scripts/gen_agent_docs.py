@@ -69,8 +69,8 @@ LIMITS = """
 How agents report limits of their model provider, as far as Dragoman recognises the reports
 ([what happens then](../how-to/limits.md#when-the-model-provider-refuses)). Kimi Code reports
 nothing: its turn ends as if it had answered. OpenCode itself repeats a request that was
-refused for such a reason, and passes on what the provider says of other errors. Gemini CLI and
-Qwen Code repeat it themselves for several minutes before they report anything.
+refused for such a reason; for other errors, it passes on the provider's message. Gemini CLI and
+Qwen Code also repeat such a request themselves, for several minutes, before they report anything.
 
 | agent | kind | where | seen in |
 |---|---|---|---|
@@ -87,10 +87,10 @@ agent does not report its cost. `prices` in the [settings](settings.md) override
 BUDGETS = """
 ## Limits of what an agent uses
 
-Which [limits](../how-to/limits.md) can stop the tested version of each agent, by what the agent was
-seen to report, and when: all of these report at the end of a turn. Dragoman counts turns, tool
-calls and time itself, so limits on these work with every agent. A limit on what an agent does not
-report is refused at the start, unless it has an `instead` or only warns.
+The table shows which [limits](../how-to/limits.md) can stop the tested version of each agent. That
+depends on what the agent reports; all of these agents report at the end of a turn. Dragoman counts
+turns, tool calls and time itself, so limits on these work with every agent. A limit on what an
+agent does not report is refused at the start, unless it has an `instead` or only warns.
 
 | agent | reports | counted by Dragoman | stops within one update | stops after the turn | refused |
 |---|---|---|---|---|---|

@@ -203,7 +203,7 @@ def run(
     policy: Policy | None = None,
     timeout: float | None = None,
 ) -> Turn:
-    """One prompt in a new session, to the end of its turn, which has the answer as `text`.
+    """Send one prompt in a new session, and return the finished turn; its `text` is the answer.
 
     What the policy leaves open is refused. `timeout` ends the turn with NoProgress if the agent
     makes no progress for that long. Works in notebooks, too; in other asynchronous code it would

@@ -155,6 +155,14 @@ def test_no_example_is_wider_than_a_terminal() -> None:
     assert wide == []
 
 
+def test_a_long_description_is_wrapped(dragoman: Dragoman) -> None:
+    printed = dragoman("agents", "doctor", "--help", env={"COLUMNS": "60"}).out
+    about = printed.split("\n\n")[1].split("\n")
+    assert about[0].startswith("Start an agent in a temporary directory")
+    assert len(about) > 1
+    assert max(map(len, about)) <= 60
+
+
 def test_a_store_is_recorded_in_by_those_who_run_sessions_alone() -> None:
     every = [each for command in commands() for each in command.all()]
     words = {each.words: o.help for each in every for o in each.options if "--store" in o.flags}

@@ -408,10 +408,16 @@ def _add_output_options(add: AddArgument) -> None:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Shows an optional value, which follows `=`, without a space before it."""
+    """Shows an optional value, which follows `=`, without a space before it. Text of several lines
+    is printed as it is; a single line is wrapped."""
 
     def format_help(self) -> str:
         return super().format_help().replace(" [=", "[=")
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" in text:
+            return super()._fill_text(text, width, indent)
+        return argparse.HelpFormatter._fill_text(self, text, width, indent)
 
 
 def formatter(prog: str) -> argparse.HelpFormatter:

@@ -72,7 +72,7 @@ COMMANDS = {
     "review": "go through what a session changed, and send comments to its agent",
     "usage": "add up what sessions have used: time, tokens, money",
     "watch": "follow a session, wherever it is running",
-    "wait": "wait until a session is idle, and exit with its last code",
+    "wait": "wait until a session is idle, and exit with its last turn's code",
     "cancel": "stop a session's turn, wherever it is running",
     "serve": "serve the web page and all sessions over HTTP",
     "bridge": "make an agent on this machine available to other machines",

@@ -345,8 +345,8 @@ class Client:
         self._note_auth(AuthStatus("unauthenticated"))
 
     async def auth_status(self, *, meta: Meta = None) -> str:
-        """Ask the agent whether it is signed in. Returns its own word for it; `auth` has the rest.
-        Raises Unsupported."""
+        """Ask the agent whether it is signed in. Returns the `state` of the answer; `auth` has all
+        of it. Raises Unsupported."""
         self.require("auth_status", "auth/status")
         status = await self.dialect.auth_status(meta)
         self._note_auth(status)
@@ -450,10 +450,11 @@ class Client:
         after: str | None = None,
         **options: Unpack[SessionOptions],
     ) -> Session:
-        """Start a session that remembers what the other one did, or with the id of a message of
-        the agent in `after`, what it did until that message.
+        """Start a session that remembers what the other one did. If `after` is the id of one of
+        the agent's messages, the new session remembers only what happened up to that message.
 
-        Raises Unsupported if the agent cannot fork, or not there, ValueError for an empty id.
+        Raises Unsupported if the agent cannot fork, or cannot fork at a message; ValueError for
+        an empty id.
         """
         place = self.openings.place(cwd, **options)
         return await self.openings.fork(session_id, place, after)
@@ -554,7 +555,7 @@ class Client:
         await self.dialect.unarchive_session(session_id, meta)
 
     async def session_status(self, session_id: str, *, meta: Meta = None) -> str:
-        """Whether the session is loaded, in the agent's own word. Raises Unsupported."""
+        """Whether the session is loaded, in the agent's own terms. Raises Unsupported."""
         self.require("status", "session/status")
         return await self.dialect.session_status(session_id, meta)
 

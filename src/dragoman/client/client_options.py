@@ -77,8 +77,8 @@ class Timeouts(msgspec.Struct, kw_only=True, frozen=True):
     cancel: float = 30.0
     """For the agent to stop after a cancellation."""
     progress: float | None = None
-    """Ends a turn if nothing is heard from the agent, nor from a command it runs, for that long. It
-    does not count while a question waits for its answer."""
+    """Ends a turn if nothing is heard from the agent, nor from a command it runs, for that long.
+    The time that a question waits for its answer does not count."""
     question: float | None = None
     """For the answer to a permission request or a form; after that, the request is refused. Without
     a limit it waits as long as its turn."""

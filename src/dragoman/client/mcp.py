@@ -21,8 +21,8 @@ class InProcessServer(msgspec.Struct, kw_only=True):
 
     `handle(method, params)` answers an MCP request, such as `tools/list` or `tools/call`, with
     its result. What it raises becomes the error: a RemoteError as it is, anything else as an
-    internal one. `id` must be unique on the connection. Requests of the small program for
-    `initialize` and `ping` are answered by Dragoman, the first with these `capabilities`.
+    internal one. `id` must be unique on the connection. If the agent uses the small
+    program, Dragoman itself answers `initialize` (with these `capabilities`) and `ping`.
     """
 
     name: str

@@ -190,7 +190,7 @@ class AgentTurn:
         self._interrupt()
 
     async def until_cancelled(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run this, and stop it where it waits when the client cancels."""
+        """Run this to its end; if the client cancels, stop it where it is waiting."""
         if self.cancelled.is_set():
             work.close()
             return

@@ -137,7 +137,7 @@ class ChatRequest(msgspec.Struct):
     def prompt(
         self, agent: AgentCapabilities, folder: str
     ) -> tuple[list[Content], list[Attachment]]:
-        """The prompt for an agent with these capabilities, and the files to write before.
+        """The prompt for an agent with these capabilities, and the files to write first.
 
         `folder` is the address of the folder to write them to, with a slash at its end. Raises
         UnusableRequest for what cannot be sent.

@@ -162,7 +162,7 @@ _MOST_MONEY = 1e6
 def read_prices(
     entries: Mapping[str, Any], checked: Callable[[Any, str, Keys], dict[str, Any]]
 ) -> dict[str, Price]:
-    """By the names of the models in small letters; `checked` returns a value as an object with
+    """By the names of the models in lower case; `checked` returns a value as an object with
     those keys. Raises BadLimit."""
     return {
         name.lower(): _price_in(checked(entry, f"prices.{name}", PRICE_KEYS), f"prices.{name}")

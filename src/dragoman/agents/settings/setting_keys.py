@@ -13,8 +13,8 @@ TOP_KEYS: Keys = {
     "mcp_servers": ("list", "MCP servers that are passed on to every session"),
     "mcpServers": (
         "object",
-        "MCP servers too, but written as the settings of other programs have them: an object whose "
-        "keys are the names of the servers. Both keys can be used together",
+        "MCP servers too, in the format that other programs use: an object whose keys are the "
+        "names of the servers. Both keys can be used together",
     ),
     "retention": ("object", "how long sessions are kept; without it, forever"),
     "system_prompt": (

@@ -143,7 +143,7 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     """What happens to a prompt at a limit of the agent's provider, for agents without a setting of
     their own."""
     prices: dict[str, Price] = {}
-    """Of models, by their names in small letters."""
+    """By the name of the model, in lower case."""
     question_timeout: float | None = None
     """How many seconds a question may wait before it is refused."""
 

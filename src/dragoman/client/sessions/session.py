@@ -440,16 +440,17 @@ class Session:
         return self.gate.changes(None if turn is None else turn.id)
 
     async def changes(self, turn: Turn | str | None = None) -> FolderChanges:
-        """What happened in the session's folders, in all of it or in one turn, and who did it; a
-        restore is named by its id. Without `track_changes`, what Dragoman wrote for the agent.
+        """What changed in the session's folders, in the whole session, in one turn, or in the
+        restore with this id, and who changed it. Without `track_changes`, only what Dragoman wrote
+        for the agent.
         Raises KeyError for a turn that is unknown, Unsupported where nothing is known."""
         return await folder_tracker.changes_of(self, turn)
 
     async def revert(
         self, turn: Turn | str | None = None, **which: Unpack[RevertOptions]
     ) -> Reverted:
-        """Undo what happened: all of it, or what one turn did, to some files, or hunks of them.
-        Waits for the end of a turn that runs. A restore is undone by its id.
+        """Undo what the whole session changed, what one turn changed, or the restore with this id;
+        `paths` and `hunks` limit this to some files or hunks. Waits for the end of a running turn.
 
         What someone changed since stays: if it cannot be separated, RevertConflict is raised, and
         nothing is undone, unless `choices` says for each file whether to `keep` it as it is or to

@@ -77,7 +77,7 @@ class Turn:
         self.stop_reason: str | None = None
         self.usage: TokenUsage | None = None
         self.requested: TokenUsage | None = None
-        """What was reported so far of its single requests to the model."""
+        """The sum of what was reported so far for each of its requests to the model."""
         self.error: DragomanError | None = None
         self.cancel_requested = False
         self.sent = False
@@ -119,7 +119,7 @@ class Turn:
         await self._owner.cancel_turn(self, meta)
 
     def detach(self) -> Turn:
-        """From now on, nobody who gives up waiting for the turn stops it."""
+        """From now on, the turn continues even if the task that waits for it is cancelled."""
         self._is_detached = True
         return self
 

@@ -198,8 +198,8 @@ class CountingRules:
 
 
 class RuleStore(Protocol):
-    """Where "always" answers are stored. If `list` returns a tuple, and the same one while nothing
-    changes, no decision has to look through all of it."""
+    """Where "always" answers are stored. If `list` returns the same tuple as before while nothing
+    has changed, decisions do not have to look through all of it again."""
 
     def list(self) -> Sequence[Rule]: ...
 

@@ -27,7 +27,7 @@ class Version(msgspec.Struct, frozen=True):
 
 class Hunk(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     """Lines that changed together, with a few around them. Each line begins with what became of
-    it: kept, removed or added. `id` names it for as long as both versions of the file stay."""
+    it: kept, removed or added. `id` is valid until either version of the file changes."""
 
     id: str
     old_start: int

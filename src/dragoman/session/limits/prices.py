@@ -27,7 +27,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 Prices: TypeAlias = Mapping[str, Price]
-"""By names of models in small letters, whole or as `plain_name` returns them."""
+"""By names of models in lower case, whole or as `plain_name` returns them."""
 
 _PROVIDER = re.compile(r"^.*[/|]|^(?:[a-z]+\.)?anthropic\.")
 """As routers and clouds put it before the name of a model."""

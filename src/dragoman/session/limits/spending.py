@@ -71,9 +71,9 @@ class Spending(msgspec.Struct, rename="camel"):
     parked: float = 0.0
     """Seconds, after turns, in which prompts waited for the end of a provider's limit."""
     turns_without_tokens: int = 0
-    """Of whose tokens nothing is known, or only those of the last request."""
+    """Turns whose tokens are unknown, or known only for the last request."""
     turns_without_cost: int = 0
-    """Of whose cost nothing is known, or only a part."""
+    """Turns whose cost is unknown, or only partly known."""
 
     def add(self, other: Spending) -> None:
         self.turns += other.turns

@@ -29,11 +29,12 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """At most this much of something, in each turn, in the whole session, or in all sessions of a
     day, an agent or a project together.
 
-    The last tool call or turn that is allowed is number `most`. Anything else is reached when it is
-    used up. `stop` cancels the turn, and no prompt is sent while the limit is reached; `ask` holds
-    the turn and asks a person; `warn` only says so. With `agent` (a pattern) or `project` (a
-    folder), the limit applies only to those sessions. `instead` are limits that apply until the
-    agent reports what this one is about. `source` says where it was set.
+    Of tool calls and turns, `most` are allowed, and the next one reaches the limit. A limit on
+    anything else is reached as soon as `most` has been used. `stop` cancels the turn, and no prompt
+    is sent while the limit is reached; `ask` holds the turn and asks a person; `warn` only says so.
+    With `agent` (a pattern) or `project` (a folder), the limit applies only to those sessions.
+    `instead` are limits that apply until the agent reports what this one is about. `source` says
+    where it was set.
 
     Raises ValueError for a number that cannot be a limit.
     """
@@ -98,8 +99,8 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return self.measure == "tokens" and spent.tokens is None
 
     def raised_by(self, more: float, spent: Spending) -> float:
-        """What it is when a person allows so much more. The call or turn that was one too many is
-        the first of them."""
+        """The limit once a person has allowed this much more. The call or turn that was one too
+        many counts as the first of these."""
         used = self.used(spent) - (self.measure in _COUNTS)
         return min(max(self.most, used) + more, _MOST)
 
@@ -140,7 +141,7 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def unit(self) -> str:
-        """What a number of it counts."""
+        """What its numbers count, such as `seconds` or `USD`."""
         names: dict[Measure, str] = {"cost": self.currency, "time": "seconds"}
         return names.get(self.measure, self.measure.replace("_", " "))
 

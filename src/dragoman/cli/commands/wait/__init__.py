@@ -9,14 +9,16 @@ from dragoman.cli.options import SESSION_HELP, duration
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Wait until no turn of the session runs and no prompt is queued or parked, print the "
-        "answer of its last turn, and exit with the code of that turn. If no process runs the "
-        "session, prompts that are queued or parked stay so, and the command does not wait."
+        "Wait until a session is idle, print the answer of its last turn, and exit with that "
+        "turn's code."
     )
     parser.epilog = (
         "examples:\n"
         '  dragoman --session fix --on-ask wait "fix the test" &\n'
-        "  dragoman wait fix --timeout 30m > answer.md"
+        "  dragoman wait fix --timeout 30m > answer.md\n\n"
+        "A session is idle when no turn is running and no prompt is queued or parked. If\n"
+        "no process runs the session, the command does not wait, and leaves queued and\n"
+        "parked prompts as they are."
     )
     parser.add_argument("session", metavar="SESSION", help=SESSION_HELP)
     parser.add_argument(
