@@ -54,6 +54,22 @@ def test_an_option_counts_more(user: Dragoman, monkeypatch: pytest.MonkeyPatch) 
     assert user("--session", "s", "again").code == 6  # the limit of the project
 
 
+def test_a_session_keeps_its_agent_whatever_the_project_prefers(
+    user: Dragoman, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    user("-a", "memo", "--session", "s", "one")
+    session = json.loads(user("sessions", "list", "--json").out)[0]["id"]
+    written(user, {"agent": "lethe"})
+    trusted(user, monkeypatch)
+    assert "2. two" in user("--resume", session, "two", cwd=tmp_path).out
+    assert "3. three" in user("--resume", session, "three").out
+    assert "4. four" in user("--session", "s", "four").out
+    assert "5. five" in user("--continue", "five").out
+    assert "6. six" in user("--fork", session, "six", cwd=tmp_path).out
+    agents = {each["agent"] for each in json.loads(user("sessions", "list", "--json").out)}
+    assert agents == {"memo"}
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [

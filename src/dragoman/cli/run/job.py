@@ -219,14 +219,15 @@ def _is_same(folder: str, other: str) -> bool:
 
 
 def _options_for(job: Job, record: SessionRecord) -> argparse.Namespace:
-    options = vars(job.options) | {"cwd": record.cwd}
+    # A project's settings may name another default agent, and are read again in its folder.
+    options = vars(job.options) | {"cwd": record.cwd, "agent": record.agent}
+    chosen = argparse.Namespace(**options)
     if record.agent == job.agent.name:
-        return argparse.Namespace(**options)
+        return chosen
     whose = f"session {record.id} belongs to {record.agent}"
     another = UsageError(f"{whose}, not to {job.agent.name}")
     if job.options.agent is not None:
         raise another
-    chosen = argparse.Namespace(**options | {"agent": record.agent})
     try:
         if agent_setup.choose_agent(chosen).agent.name != record.agent:
             raise another
