@@ -46,6 +46,14 @@ def test_it_writes_inside_and_nowhere_else(fenced: Dragoman) -> None:
         outside.unlink(missing_ok=True)
 
 
+def test_a_session_is_continued_in_the_fence_of_its_folders(fenced: Dragoman) -> None:
+    (more := fenced.home / "more").mkdir()
+    said = fenced("-o", "simple", "--session", "s", "--add-dir", str(more), str(more / "one"))
+    assert said.lines == ["one: written"], said
+    said = fenced("-o", "simple", "--on-reset", "new", "--session", "s", str(more / "two"))
+    assert said.lines == ["two: written"], said
+
+
 def test_a_session_says_how_it_is_fenced(fenced: Dragoman) -> None:
     fenced("-o", "simple", "--session", "s", str(fenced.workspace / "x"))
     assert "fenced (namespaces), network: all" in fenced("sessions", "show", "s").lines

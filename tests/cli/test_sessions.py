@@ -144,6 +144,16 @@ def test_a_session_is_resumed_in_its_own_folder(user: Dragoman) -> None:
     one_line(gone, 4, f"its directory {user.workspace} no longer exists")
 
 
+def test_a_session_is_not_continued_without_one_of_its_folders(user: Dragoman) -> None:
+    (more := user.home / "more").mkdir()
+    said(user, "--session", "fix", "--add-dir", str(more), "one")
+    more.rmdir()
+    gone = user("--session", "fix", "two")
+    one_line(gone, 4, f"cannot be continued: {more} does not exist")
+    more.mkdir()
+    assert said(user, "--session", "fix", "two") == "2. two\n"
+
+
 def test_a_session_that_only_the_agent_knows_is_resumed_and_recorded(user: Dragoman) -> None:
     said(user, "--save-session", str(user.home / "id"), "--no-store", "one")
     known = (user.home / "id").read_text().strip()

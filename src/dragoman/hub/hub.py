@@ -315,10 +315,15 @@ class Hub:
 
     @asynccontextmanager
     async def using(
-        self, agent: str, cwd: str, offer: Offer = EVERYTHING
+        self,
+        agent: str,
+        cwd: str,
+        offer: Offer = EVERYTHING,
+        more_directories: Sequence[str] = (),
     ) -> AsyncGenerator[Client]:
-        """The agent itself, started if it does not run; it stays for as long as this lasts."""
-        running = await self._agents.use(agent, cwd, offer)
+        """The agent itself, started if it does not run; it stays for as long as this lasts. Its
+        fence, if it has one, is around `cwd` and `more_directories`."""
+        running = await self._agents.use(agent, cwd, offer, more_directories)
         try:
             yield running.client
         finally:

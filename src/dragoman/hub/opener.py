@@ -438,7 +438,7 @@ class Opener:
             limits=self._limits,
         )
         try:
-            place = self._place(running, record, recording, history)
+            place = self._place_of(running, record, recording, history)
             await self._count(running.client, place, record, is_new=history is None)
             session = await begin(running.client, place)
         except BaseException as error:
@@ -476,6 +476,22 @@ class Opener:
         await recording.seal()
         # Many agents look only at their start for who has signed in.
         await self._agents.leave(running, spent=isinstance(error, AuthRequired))
+
+    def _place_of(
+        self,
+        running: PooledAgent,
+        record: SessionRecord,
+        recording: EventRecorder,
+        history: SessionState | None,
+    ) -> Place:
+        """Raises ValueError for folders that cannot be, SessionNotContinued for those of a session
+        that there was before."""
+        try:
+            return self._place(running, record, recording, history)
+        except ValueError as error:
+            if history is None:
+                raise
+            raise SessionNotContinued(record.id, str(error)) from error
 
     def _place(
         self,

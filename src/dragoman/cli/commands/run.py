@@ -227,7 +227,8 @@ class Run:
         else has sent it meanwhile."""
         self._status.doing(f"starting {self._job.agent.name}")
         offer = meant.offer(self._job)
-        async with hub.using(self._job.agent.name, self._job.cwd, offer) as client:
+        job = self._job
+        async with hub.using(job.agent.name, job.cwd, offer, meant.folders) as client:
             self._lists.of_agent(client)
             if self._job.prompt is None and not self._needs_session:
                 return Exit.DONE

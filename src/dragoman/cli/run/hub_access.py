@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -156,6 +156,11 @@ class Meant(msgspec.Struct):
             return begins
         return self.record.offer if job.options.fork is None else self.record.offer.within(begins)
 
+    @property
+    def folders(self) -> Sequence[str]:
+        """What it has besides its workspace and what the options add."""
+        return () if self.record is None else self.record.additional_directories
+
 
 async def meant_by(hub: Hub, job: Job) -> Meant:
     """Raises UsageError when it belongs to another agent."""
@@ -219,7 +224,8 @@ async def open_live(
             raise UsageError(f"{job.agent.name} does not accept {error.feature}") from error
         except AuthRequired as error:
             # Which may be another process than before: one sign-in method restarts it.
-            async with hub.using(job.agent.name, job.cwd, meant.offer(job)) as client:
+            offer = meant.offer(job)
+            async with hub.using(job.agent.name, job.cwd, offer, meant.folders) as client:
                 await sign_in(client, job, error, asker())
         else:
             _save_id(job, live)

@@ -178,7 +178,8 @@ class Conversation:
                 without = ", without this proxy" if self.job.options.proxy else ""
                 hint = f"`dragoman watch {record.id}` follows it"
                 raise UsageError(f"another process is running {record.id}{without}; {hint}")
-        using = hub.using(self.job.agent.name, self.job.cwd, meant.offer(self.job))
+        job = self.job
+        using = hub.using(job.agent.name, job.cwd, meant.offer(job), meant.folders)
         await stack.enter_async_context(using)
         live = await open_live(hub, self.job, meant, asker)
         self._enter(hub, live, meant.state)
