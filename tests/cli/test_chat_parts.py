@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
+import struct
+import sys
+import termios
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from io import StringIO
@@ -12,11 +17,12 @@ import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
-from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.input import PipeInput, create_input, create_pipe_input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import DummyOutput
 
 from dragoman.cli.commands.chat import prompt as chat_prompt
+from dragoman.cli.commands.chat.call_viewer import CallViewer
 from dragoman.cli.commands.chat.completions import Completions
 from dragoman.cli.commands.chat.notifier import Notifier, Notify, sequence
 from dragoman.cli.commands.chat.pasted_blocks import PastedBlocks
@@ -27,7 +33,7 @@ from dragoman.cli.render.style import Style
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.facts import Command, ConfigChoice, ConfigOption, Mode, Modes
-from dragoman.session.state import SessionState
+from dragoman.session.state import SessionState, ToolCall
 
 # ── whose command it is ───────────────────────────────────────────────────────────────────────
 
@@ -335,3 +341,30 @@ def test_which_terminals_break_lines_that_no_longer_fit(
     env: dict[str, str], expected: bool
 ) -> None:
     assert breaks_lines(env) is expected
+
+
+# ── the screen of tool calls ──────────────────────────────────────────────────────────────────
+
+
+async def test_the_prompt_takes_no_esc_from_the_screen_of_tool_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """For a moment after a key the prompt, though it is suspended, still waits for an Esc."""
+    terminal, other_end = os.openpty()
+    with os.fdopen(terminal, "wb", 0) as keyboard, os.fdopen(other_end) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        of_the_prompt = create_input(always_prefer_tty=True)
+        with create_app_session(input=of_the_prompt, output=DummyOutput()):
+            viewer = CallViewer(SessionState(entries=[ToolCall(id="c")]), Style(colour=False))
+            looking = asyncio.create_task(viewer.run())
+            await asyncio.sleep(0)  # it has the terminal now
+            keyboard.write(b"\x1b")
+            async with asyncio.timeout(60):
+                while _unread(stdin.fileno()):  # noqa: ASYNC110 - the terminal tells nobody
+                    await asyncio.sleep(0)
+                assert of_the_prompt.flush_keys() == []
+                await looking
+
+
+def _unread(terminal: int) -> int:
+    return struct.unpack("i", fcntl.ioctl(terminal, termios.FIONREAD, b"\0" * 4))[0]

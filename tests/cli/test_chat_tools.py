@@ -52,6 +52,10 @@ def test_calls_are_unfolded_on_a_screen_of_their_own(dragoman: Dragoman, width: 
         terminal.press("q")
         shown = terminal.wait_until_gone("call 1 of 2")
         assert "Second 1." not in shown
+        terminal.press("C-o")
+        terminal.wait_for("call 2 of 2")
+        terminal.press("Escape")  # at once: the prompt could still have been waiting for one
+        terminal.wait_until_gone("call 2 of 2")
         terminal.wait_for("› a draft")
         terminal.enter(" more")
         terminal.wait_for("heard 'a draft more'")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from prompt_toolkit.application import Application
 from prompt_toolkit.data_structures import Point
 from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import FormattedTextControl, HSplit, Layout, Window
 
@@ -51,7 +52,12 @@ class CallViewer:
         body = Window(control, wrap_lines=False)
         foot = Window(FormattedTextControl(lambda: ANSI(self._foot())), height=1)
         app: Application[None] = Application(
-            layout=Layout(HSplit([body, foot])), key_bindings=self._keys(), full_screen=True
+            layout=Layout(HSplit([body, foot])),
+            key_bindings=self._keys(),
+            full_screen=True,
+            # An input of its own: shortly after a key, the prompt takes an Esc out of the one it
+            # has, although it is suspended by then.
+            input=create_input(always_prefer_tty=True),
         )
         app.ttimeoutlen = app.timeoutlen = 0.1  # Esc is felt at once
         await app.run_async(set_exception_handler=False, handle_sigint=False)
