@@ -69,15 +69,20 @@ def test_what_an_agent_said_is_not_told(written: Written) -> None:
 
 def test_of_other_libraries_only_the_sentence_is_told(written: Written) -> None:
     lines = written(
-        record("psycopg", logging.WARNING, "error in %r: %s", object(), SECRET),
+        record("websockets", logging.WARNING, "error in %r: %s", object(), SECRET),
         record("uvicorn.error", logging.ERROR, "Cancel %s tasks", 3),
         record("asyncio", logging.ERROR, f"Task failed\nfuture: <Task {SECRET}>", error=True),
     )
     assert lines == [
-        "WARNING psycopg: error in %r: %s",
+        "WARNING websockets: error in %r: %s",
         "ERROR uvicorn.error: Cancel 3 tasks",
         "ERROR asyncio: Task failed: KeyError (--debug shows where)",
     ]
+
+
+def test_what_we_say_of_a_lost_connection_is_not_said_by_its_library_too(written: Written) -> None:
+    lost = "error ignored terminating %r: %s"
+    assert written(record("psycopg", logging.WARNING, lost, object(), SECRET)) == []
 
 
 def test_the_same_line_is_told_once_in_a_while_and_escapes_are_shown(written: Written) -> None:

@@ -26,6 +26,8 @@ from dragoman.safe_text import sanitise
 _LONGEST = 500
 _QUIET_SECONDS = 60.0
 _REMEMBERED = 200
+_SAID_BY_US = ("psycopg",)
+"""Libraries that warn of what Dragoman reports itself, such as a lost connection."""
 _ROOM = 1 << 20
 """Bytes that wait for a reader."""
 _LAST_SECONDS = 1.0
@@ -124,6 +126,8 @@ class Journal(logging.Handler):
         self._told: dict[str, float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.name.partition(".")[0] in _SAID_BY_US:
+            return
         text = _line(record)
         if not self._is_news(text, time.monotonic()):
             return

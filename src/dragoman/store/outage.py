@@ -44,14 +44,24 @@ _DELAYED = (
     "running turns continue, but are stored and shown only once it is back; nothing new starts "
     "until then"
 )
+_SHORT = 0.1
+"""Seconds."""
 
 
 class Outage:
     """The state of an outage. `cannot` is its message for people, unless the disk is full; by
     default, the reason."""
 
-    def __init__(self, place: str, cannot: str = "", *, limits: StoreLimits | None = None) -> None:
+    def __init__(
+        self,
+        place: str,
+        cannot: str = "",
+        *,
+        limits: StoreLimits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.place = place
+        self._clock = clock
         self._limits = limits or StoreLimits()
         self._cannot = cannot
         self._error = StoreAway(place, cannot)
@@ -76,7 +86,7 @@ class Outage:
     @property
     def seconds(self) -> float:
         since = self._since  # another thread may end it
-        return 0.0 if since is None else time.monotonic() - since
+        return 0.0 if since is None else self._clock() - since
 
     @property
     def is_long(self) -> bool:
@@ -85,18 +95,22 @@ class Outage:
     def is_too_long(self, since: float) -> bool:
         """For a caller that has waited since then: an outage may begin repeatedly while some
         connections come back and others do not."""
-        return self.is_long or time.monotonic() - since > self._limits.outage_seconds
+        return self.is_long or self._clock() - since > self._limits.outage_seconds
 
     def begins(self, error: StoreAway) -> None:
         self._error = error
         if self._since is None:
-            self._since = time.monotonic()
+            self._since = self._clock()
             logger.warning("%s; events are kept on this host until it is back", error)
 
     def ends(self) -> None:
-        if self._since is not None:
+        if self._since is None:
+            return
+        if self.seconds < _SHORT:  # no more than a connection was lost
+            logger.warning("%s: connected again", self.place)
+        else:
             logger.warning("%s: the database is back after %.1f s", self.place, self.seconds)
-            self._since = None
+        self._since = None
 
     def error(self) -> StoreAway:
         """What began it, or was last reported, for those who wait."""
