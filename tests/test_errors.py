@@ -185,4 +185,5 @@ def test_an_error_carries_its_data() -> None:
     assert (PeerStalled(9).pending, FrameTooLarge(8).limit, SlowConsumer(7).limit) == (9, 8, 7)
     assert (NoProgress("s", 2.0).session_id, NoProgress("s", 2.0).seconds) == ("s", 2.0)
     assert RevertConflict({"a": "b"}).reasons == {"a": "b"}
+    assert [RevertConflict({}, by_force=each).by_force for each in (True, False)] == [True, False]
     assert (WouldDeadlock("m").method, ConnectionClosed("r").reason) == ("m", "r")

@@ -504,11 +504,14 @@ class SignInNeeded(DragomanError):
 
 
 class RevertConflict(DragomanError):
-    """Some files cannot be reverted safely, so none was; `reasons` says why for each path."""
+    """Some files cannot be reverted safely, so none was; `reasons` says why for each path.
+    `by_force` is whether `force` reverts them anyway: it does not where a file cannot be written,
+    or where its earlier content is gone."""
 
-    def __init__(self, reasons: dict[str, str]) -> None:
-        super().__init__(reasons)
+    def __init__(self, reasons: dict[str, str], *, by_force: bool = True) -> None:
+        super().__init__(reasons, by_force)
         self.reasons = reasons
+        self.by_force = by_force
 
     def __str__(self) -> str:
         listed = "; ".join(f"{path}: {reason}" for path, reason in self.reasons.items())

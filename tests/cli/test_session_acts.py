@@ -14,6 +14,10 @@ import pytest
 from support.command import COMMAND, Dragoman, refused
 from support.screen import Screen, needs_tmux, on_screen
 
+from dragoman.cli.commands.sessions.undo import explained
+from dragoman.errors import CommandRefused, RevertConflict
+from dragoman.hub.running.running_session import refused as as_refused
+
 
 @contextmanager
 def running(user: Dragoman, *words: str) -> Generator[subprocess.Popen[bytes]]:
@@ -25,6 +29,16 @@ def running(user: Dragoman, *words: str) -> Generator[subprocess.Popen[bytes]]:
 
 
 # ── shown ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_parts_of_a_session_are_json_as_the_help_says(user: Dragoman) -> None:
+    help_ = " ".join(user("sessions", "show", "--help").out.split())
+    assert "--programs, an object with `programs` and `leftOut`; with --refused, a list" in help_
+    assert user("-a", "demo", "--session", "fix", "please begin").code == 5
+    programs = json.loads(user("sessions", "show", "fix", "--programs", "--json").out)
+    assert programs == {"programs": [], "leftOut": 0}
+    refusals = json.loads(user("sessions", "show", "fix", "--refused", "--json").out)
+    assert "permission_settled" in {each["type"] for each in refusals}
 
 
 def test_a_turn_that_was_stopped_is_shown_as_stopped(user: Dragoman) -> None:
@@ -269,6 +283,28 @@ def test_what_was_changed_since_is_undone_by_force_alone(user: Dragoman) -> None
     assert file.read_text() == "mine"
     assert user("sessions", "revert", "fix", "--force").lines == [str(file)]
     assert not file.exists()
+
+
+def test_force_is_offered_only_where_it_helps() -> None:
+    both = "use --keep FILE to leave a file as it is, --force to revert all others anyway"
+    changed, closed = {"a": "it has changed since"}, {"a": "permission denied"}
+    offered = {
+        str(explained(error)).rpartition("; ")[2]
+        for error in (RevertConflict(changed), elsewhere(changed, by_force=True))
+    }
+    assert offered == {both}
+    offered = {
+        str(explained(error)).rpartition("; ")[2]
+        for error in (RevertConflict(closed, by_force=False), elsewhere(closed, by_force=False))
+    }
+    assert offered == {"use --keep FILE to leave a file as it is"}
+    moved = CommandRefused("s", "conflict", "session s is now running on b")
+    assert explained(moved) is moved
+
+
+def elsewhere(reasons: dict[str, str], *, by_force: bool) -> CommandRefused:
+    """The same, as it comes from another process."""
+    return as_refused("s", RevertConflict(reasons, by_force=by_force))
 
 
 # ── of an agent without a name ────────────────────────────────────────────────────────────────

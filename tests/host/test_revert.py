@@ -130,6 +130,7 @@ async def test_a_file_changed_by_someone_else_stops_the_whole_revert(
         await agent.revert()
     since = "it has changed since"
     assert caught.value.reasons == {f"{root}/b": since, f"{root}/c": since}
+    assert caught.value.by_force
     assert str(caught.value).startswith("nothing was reverted: ")
     assert tree(root) == {"a": b"agent", "b": b"user"}
     assert agent.changed == ["a", "b", "c"]
@@ -205,8 +206,9 @@ async def test_what_was_too_large_to_keep_cannot_be_undone(
         file.truncate(room + 1)
     await agent.write("large", "1")
     assert agent.changed == ["large"]
-    with pytest.raises(RevertConflict, match="too large to keep"):
+    with pytest.raises(RevertConflict, match="too large to keep") as caught:
         await agent.revert(force=True)
+    assert not caught.value.by_force
     assert tree(root) == {"large": b"1"}
 
 

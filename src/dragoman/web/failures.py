@@ -137,8 +137,8 @@ def _detail(error: BaseException | None) -> Any:
     match error:
         case errors.AuthRequired(methods=methods):
             return {"methods": [_method(each) for each in methods if isinstance(each, AuthMethod)]}
-        case errors.RevertConflict(reasons=reasons):
-            return {"reasons": reasons}
+        case errors.RevertConflict(reasons=reasons, by_force=by_force):
+            return {"reasons": reasons, "byForce": by_force}
         case FormError(fields=fields):
             return {"fields": fields}
         case errors.AgentExited(stderr=stderr) if stderr:

@@ -141,7 +141,7 @@ class _Work:
 
     def _object(self, path: str, reason: str) -> None:
         if self._left is None:
-            raise RevertConflict({path: reason})
+            raise RevertConflict({path: reason}, by_force=reason == _OVERTAKEN)
         self._left[path] = reason
 
     def _remove(self, folders: Sequence[bytes]) -> None:

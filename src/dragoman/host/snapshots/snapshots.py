@@ -212,7 +212,7 @@ class Snapshots:
                 ]
                 await _fill(plans, undo, written)
                 if conflicts := {k: v for plan in plans for k, v in plan.conflicts.items()}:
-                    raise RevertConflict(conflicts)
+                    raise RevertConflict(conflicts, by_force=all(p.by_force for p in plans))
                 if not any(plan.paths for plan in plans):
                     return Reverted(kept=[each for plan in plans for each in plan.kept])
                 record(WorkspaceSnapshot("restore_start", restore_id, now))
@@ -413,7 +413,7 @@ async def _fill(plans: Sequence[UndoPlan], undo: Undo, written: Written) -> None
                 await plan.undo_hunks(undo.steps, each, ids)
                 left -= ids
     if left:
-        raise RevertConflict(dict.fromkeys(sorted(left), _STALE))
+        raise RevertConflict(dict.fromkeys(sorted(left), _STALE), by_force=False)
 
 
 def _outermost(roots: Sequence[str]) -> list[str]:

@@ -51,6 +51,8 @@ class UndoPlan:
     def __init__(self, shadow: Shadow, now: RootSnapshot, choices: Choices) -> None:
         self.shadow = shadow
         self.conflicts: dict[str, str] = {}
+        self.by_force = True
+        """Whether `force` would settle all of them."""
         self.kept: list[str] = []
         self._now = now
         self._choices = choices
@@ -147,6 +149,7 @@ class UndoPlan:
             self.kept.append(path)
         else:
             self.conflicts[path] = reason
+            self.by_force &= reason != _NOT_KEPT
 
     async def _merge(
         self, base: Blob | None, ours: Blob | None, theirs: Blob | None

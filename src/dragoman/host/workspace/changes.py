@@ -209,7 +209,8 @@ def revert(jail: Jail, journal: Changes, changes: Sequence[Change], *, force: bo
     undos = [_look(jail, change, force) for change in changes]
     reasons = {undo.change.path: undo.objection for undo in undos if undo.objection}
     if reasons:
-        raise RevertConflict(reasons)
+        can_be_forced = {_CHANGED, _DISTURBED}.issuperset(reasons.values())
+        raise RevertConflict(reasons, by_force=can_be_forced)
     _apply(jail, undos)
     gone = [change.path for change in changes if not change.existed]
     removed = jail.remove_directories(journal.directories_above(gone))

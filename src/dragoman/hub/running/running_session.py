@@ -496,7 +496,9 @@ def refused(session_id: str, error: DragomanError) -> CommandRefused:
     """The answer to a caller, who may be in another process."""
     if isinstance(error, CommandRefused):
         return error
-    detail = {"reasons": error.reasons} if isinstance(error, RevertConflict) else None
+    detail = None
+    if isinstance(error, RevertConflict):
+        detail = {"reasons": error.reasons, "byForce": error.by_force}
     return CommandRefused(session_id, _CODES.get(type(error), "failed"), str(error), detail)
 
 

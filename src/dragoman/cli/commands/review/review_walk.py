@@ -354,7 +354,7 @@ def _reasons(error: CommandRefused | RevertConflict) -> dict[str, str]:
     """Why nothing was put back, by path. Raises the error if it is about something else."""
     if isinstance(error, RevertConflict):
         return error.reasons
-    if error.code != "conflict":
+    if "reasons" not in error.detail:
         raise error
     return error.detail["reasons"]
 

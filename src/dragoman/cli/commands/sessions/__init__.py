@@ -67,7 +67,11 @@ def _add_looking(actions: Actions) -> None:
         action="store_true",
         help="print only what was refused, by a rule, by a person or in the fence",
     )
-    add_json_option(show.add_argument, "print the session's state as one JSON object")
+    add_json_option(
+        show.add_argument,
+        "print the session's state as one JSON object; with --programs, an object with `programs` "
+        "and `leftOut`; with --refused, a list of events",
+    )
     search = actions.add(
         "search",
         "search prompts and answers",

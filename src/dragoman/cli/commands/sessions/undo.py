@@ -145,13 +145,20 @@ async def _done(hub: Hub, session_id: str, command: c.Command) -> c.Reply:
     try:
         return await hub.send(session_id, command)
     except (CommandRefused, RevertConflict) as error:
-        raise _explained(error) from error
+        raise explained(error) from error
 
 
-def _explained(error: CommandRefused | RevertConflict) -> DragomanError:
-    if isinstance(error, CommandRefused) and error.code != "conflict":
+def explained(error: CommandRefused | RevertConflict) -> DragomanError:
+    """With what a person can choose."""
+    if isinstance(error, RevertConflict):
+        by_force = error.by_force
+    elif "reasons" in error.detail:
+        by_force = error.detail.get("byForce", True)
+    else:
         return error
-    choices = "use --keep FILE to leave a file as it is, --force to revert all others anyway"
+    choices = "use --keep FILE to leave a file as it is"
+    if by_force:
+        choices += ", --force to revert all others anyway"
     return DragomanError(f"{error}; {choices}")
 
 
@@ -189,7 +196,7 @@ async def _rewind(options: argparse.Namespace) -> None:
                 choices=choices,
             )
         except (CommandRefused, RevertConflict) as error:
-            raise _explained(error) from error
+            raise explained(error) from error
         for path in done.paths:
             print(reveal(path), file=sys.stderr)
         if told := _remembered(done):
