@@ -58,6 +58,16 @@ def test_it_goes_with_no_other_option_that_names_a_session(user: Dragoman) -> No
     refused(user("-c", "--no-store", "hi"), "--continue needs the store; remove --no-store")
 
 
+def test_a_session_is_not_continued_without_one_of_its_folders(user: Dragoman) -> None:
+    (more := user.home / "more").mkdir()
+    said(user("--session", "fix", "--add-dir", str(more), "one"))
+    more.rmdir()
+    gone = user("--session", "fix", "two")
+    refused(gone, "cannot be continued", f"{more} does not exist", code=4)
+    more.mkdir()
+    assert "2. two" in said(user("--session", "fix", "two"))
+
+
 @needs_tmux
 def test_a_chat_begins_with_a_prompt_and_continues_the_last_session(user: Dragoman) -> None:
     said(user("--session", "fix", "-o", "simple", "one"))

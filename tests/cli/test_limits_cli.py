@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.command import Dragoman, refused
+from support.command import MIDDAY, Dragoman, refused
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_with_nobody_to_ask_a_limit_that_asks_stops_the_turn(dragoman: Dragoman)
 
 def test_a_limit_of_a_day_holds_for_the_next_session(dragoman: Dragoman) -> None:
     words = ("-a", "demo", "--yolo", "--max-turns", "1/day", "hi")
-    assert dragoman(*words).code == 0
-    done = dragoman(*words)
+    assert dragoman(*words, env=MIDDAY).code == 0
+    done = dragoman(*words, env=MIDDAY)
     assert done.code == 6
     assert "sessions have used 1 turn today, and --max-turns allows 1 turn" in done.err
 

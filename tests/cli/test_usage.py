@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from support.command import Dragoman, refused
+from support.command import MIDDAY, Dragoman, refused
 from support.screen import needs_tmux, on_screen
 
 
@@ -122,7 +122,7 @@ def test_the_table_fits_the_terminal(used: Dragoman, width: int) -> None:
 def test_a_run_ends_with_what_it_and_the_day_have_used(dragoman: Dragoman) -> None:
     def ending(*words: str) -> str:
         command = dragoman.command(*words, agent="priced")
-        with on_screen(command, env=dragoman.env, cwd=dragoman.workspace) as shown:
+        with on_screen(command, env=dragoman.env | MIDDAY, cwd=dragoman.workspace) as shown:
             return shown.wait_for("exit code 0")
 
     first = ending("x")

@@ -20,7 +20,15 @@ from store.stores import (
 
 from dragoman.errors import NameTaken, SessionOwned, StoreError, UnknownSession
 from dragoman.session.facts import Offer, SystemPrompt
-from dragoman.store.records import Kin, Said, SessionChange, SessionFilter, SessionRecord, Snapshot
+from dragoman.store.records import (
+    Kin,
+    Said,
+    SessionChange,
+    SessionFilter,
+    SessionRecord,
+    Snapshot,
+    utc,
+)
 
 FULL = SessionRecord(
     id="a-Z_9",
@@ -260,3 +268,8 @@ async def test_a_long_session_is_deleted_whole(opens: Opens) -> None:
         await store.delete_session("s")
         assert await store.all_events() == []
         assert await store.last_position() == 5000
+
+
+@pytest.mark.parametrize(("moment", "year"), [(1e20, "9999"), (-1e20, "1970"), (0.0, "1970")])
+def test_a_moment_that_has_no_date_is_the_nearest_that_has_one(moment: float, year: str) -> None:
+    assert utc(moment).isoformat().startswith(year)

@@ -12,6 +12,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ ALONE = ("looking", "crashing", "stubborn")
 
 _OF_PYTHON = ("PYTHON", "LC_", "LANG", "COVERAGE")
 """Variables that Python itself reads when it starts."""
+
+MIDDAY = {"TZ": f"MID{time.gmtime().tm_hour - 12:+d}"}
+"""A time zone in which it is about noon: no day ends while a test runs."""
 
 Json: TypeAlias = dict[str, Any]
 

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from contextlib import suppress
 from importlib import import_module
 from pkgutil import walk_packages
@@ -84,6 +85,7 @@ def become_what_it_says(files: list[int]) -> None:
     os.chdir(order["cwd"])
     os.environ.clear()
     os.environ.update(order["env"])
+    time.tzset()
     sys.argv = order["argv"]
 
 
