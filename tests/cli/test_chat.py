@@ -61,7 +61,7 @@ def test_a_whole_turn_with_its_questions_and_a_crash(dragoman: Dragoman) -> None
         terminal.enter(":changes")
         assert "+++ b/dragoman-demo.txt" in terminal.wait_for(re.compile(r"\+\+\+ b/"))
         terminal.enter(":revert")
-        terminal.wait_for(re.compile(r"was deleted,\s+because\s+it\s+was\s+new"))
+        terminal.wait_for("was deleted, because it was new")
         assert not file.exists()
         terminal.enter("/crash")
         terminal.wait_for("the agent 'demo' exited with code 3")
@@ -88,7 +88,7 @@ def test_what_another_process_wrote_for_the_session_is_shown_and_undone(
         terminal.enter(":changes")
         terminal.wait_for("+++ b/dragoman-demo.txt")
         terminal.enter(":revert")
-        terminal.wait_for(re.compile(r"was deleted,\s+because\s+it\s+was\s+new"))
+        terminal.wait_for("was deleted, because it was new")
         assert not file.exists()
 
 

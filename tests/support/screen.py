@@ -67,8 +67,8 @@ class Screen:
         return self._run("capture-pane", "-p")
 
     def wait_for(self, what: str | re.Pattern[str]) -> str:
-        """The screen, once this is on it."""
-        pattern = re.compile(re.escape(what)) if isinstance(what, str) else what
+        """The screen, once this is on it; words wherever the lines are wrapped."""
+        pattern = _wrapped(what) if isinstance(what, str) else what
         return _once(self.text, lambda shown: bool(pattern.search(shown)), f"no {what!r}")
 
     def wait_until_gone(self, words: str) -> str:
@@ -124,6 +124,11 @@ class Screen:
             check=True,
         )
         return done.stdout
+
+
+def _wrapped(words: str) -> re.Pattern[str]:
+    # Where a line is wrapped depends on the length of the paths in it, and so on the machine.
+    return re.compile(re.escape(words).replace(r"\ ", r"(?: |\n *)"))
 
 
 def _once(look: Callable[[], str], there: Callable[[str], bool], complaint: str) -> str:
