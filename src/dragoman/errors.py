@@ -505,8 +505,8 @@ class SignInNeeded(DragomanError):
 
 class RevertConflict(DragomanError):
     """Some files cannot be reverted safely, so none was; `reasons` says why for each path.
-    `by_force` is whether `force` reverts them anyway: it does not where a file cannot be written,
-    or where its earlier content is gone."""
+    `by_force` says whether `force` would revert all of them anyway. It cannot if a file cannot be
+    written, or if its earlier content is gone."""
 
     def __init__(self, reasons: dict[str, str], *, by_force: bool = True) -> None:
         super().__init__(reasons, by_force)
