@@ -486,7 +486,7 @@ def test_the_documentation_states_what_a_session_keeps_in_memory() -> None:
     waiting = told["events waiting for the disk"]
     assert waiting.startswith(f"{_mib(MUCH_BYTES)} per session")
     given = _mib(hub.waiting_bytes)
-    assert f"until {given} are being stored and another {given} wait their turn" in waiting
+    assert f"until {given} are being stored and another {given} are waiting" in waiting
     assert (
         told["prompts in the queue"]
         == f"{hub.queued_prompts}, and {_mib(hub.queued_bytes)} together"
