@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,44 @@ def test_a_link_and_a_file_elsewhere_are_not_the_projects(tmp_path: Path) -> Non
         read_project_settings(str(tmp_path / "a"))
     one, other = (ProjectSettings(f"/{name}/settings.json", b"{}") for name in "ab")
     assert one.digest != other.digest
+
+
+@pytest.mark.parametrize("what", ["link", "fifo", "large", "folder"])
+def test_what_cannot_be_the_projects_settings_is_one_line_and_the_run_goes_on(
+    user: Dragoman, what: str
+) -> None:
+    path = written(user, {"agent": "lethe"})
+    why = {
+        "link": "a file in the project, not a link",
+        "fifo": "a readable file (not a regular file)",
+        "large": "a readable file (larger than 65536 bytes)",
+        "folder": "a readable file (Is a directory)",
+    }[what]
+    match what:
+        case "link":
+            path.rename(user.home / "elsewhere")
+            path.symlink_to(user.home / "elsewhere")
+        case "large":
+            path.write_text(" " * (64 << 10) + "{}")
+        case _:
+            path.unlink()
+            (os.mkfifo if what == "fifo" else os.mkdir)(path)
+    for words in (("-a", "memo", "hello"), ("hello",)):
+        done = user(*words, seconds=60)
+        ending = "the settings of this project do not apply"
+        assert done.err == f"dragoman: {path}: expected {why}; {ending}\n"
+        assert done.code == 0
+    refused(user("config", "trust", seconds=60), str(path), why)
+
+
+def test_they_apply_to_a_command_too(user: Dragoman, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("--agent-command", user.agent("remembering", "memory.py"), "--session", "s")
+    written(user, {"agent": "lethe", "limits": [{"turns": 1}]})
+    assert "is not trusted" in user(*words, "one").err
+    trusted(user, monkeypatch)
+    again = user(*words, "two")
+    assert again.code == 6
+    assert "and limits[0].turns of this project's settings allows 1 turn" in again.err
 
 
 def test_limits_are_added_and_lift_none() -> None:

@@ -13,6 +13,7 @@ from support.clients import Connectable
 from support.peers import SECONDS
 
 from dragoman import AgentCommand, Client, HostCapabilities
+from dragoman.agents.settings.project_settings import NO_TERMS, ProjectTerms
 from dragoman.client.mcp import McpServer
 from dragoman.hub.cluster.owner import is_gone, started, this_process
 from dragoman.hub.hub import Hub
@@ -59,8 +60,11 @@ class TestLauncher:
     def mcp_servers(self) -> list[McpServer]:
         return []
 
-    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
+    def system_prompt(self, agent: str | None, cwd: str) -> SystemPrompt | None:
         return self.prompts.get(agent)
+
+    def of_project(self, agent: str, cwd: str) -> ProjectTerms:
+        return NO_TERMS
 
 
 @asynccontextmanager

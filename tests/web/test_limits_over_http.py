@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.serving import served
 
+from dragoman.agents.settings.project_settings import read_project_settings
 from dragoman.testing import ScriptedAgent
-from dragoman.testing.steps import tool_call, usage, wait_for_cancel
+from dragoman.testing.steps import ask, tool_call, usage, wait_for_cancel
 
 AGENTS = {"it": ScriptedAgent([tool_call("a", "A"), usage(1, 10, 0.4)])}
 
@@ -31,6 +33,41 @@ async def test_a_session_has_the_limits_that_it_was_given(tmp_path: Path) -> Non
         await server.until(session_id, "idle")
         entries = (await server.detail(session_id))["entries"]
         assert any("the session's limit allows 1 turn" in str(each) for each in entries)
+
+
+async def test_what_a_trusted_project_says_applies_to_a_servers_sessions_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "state"))
+    (settings := tmp_path / "project" / ".dragoman" / "settings.json").parent.mkdir(parents=True)
+    terms = {"limits": [{"turns": 1}], "on_limit": "park", "question_timeout": "0.1s"}
+    settings.write_text(json.dumps({"agent": "demo", "system_prompt": "Be brief."} | terms))
+    project = tmp_path / "project"
+    async with served(
+        tmp_path, {**AGENTS, "demo": ScriptedAgent([ask("a", kind="execute")])}
+    ) as server:
+        created = await server.call("POST", "/api/sessions", {"cwd": str(project)})
+        assert created["agent"] == "it"
+        assert caplog.text.count(f"{settings} is not trusted") >= 1
+        found = read_project_settings(str(project))
+        assert found is not None
+        found.trust()
+
+        created = await server.call("POST", "/api/sessions", {"cwd": str(project)})
+        assert created["agent"] == "demo"
+        (bound,) = (await server.call("GET", f"/api/sessions/{created['id']}/limits"))["limits"]
+        assert bound["limit"]["source"] == "limits[0].turns of this project's settings"
+        assert server.server.hub.live[created["id"]].session.parking.on_limit == "park"
+        await server.prompt(created["id"])
+        await server.until(created["id"], "idle")
+        entries = str((await server.detail(created["id"]))["entries"])
+        assert "the system prompt was not sent" in entries
+        assert "'reject'" in entries, "nobody answered, and it does not wait for ever"
+
+        elsewhere = await server.call("POST", "/api/sessions", {"cwd": str(tmp_path)})
+        assert elsewhere["agent"] == "it"
+        found = await server.call("GET", f"/api/sessions/{elsewhere['id']}/limits")
+        assert found["limits"] == []
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         "--agent-command",
         metavar="'CMD ARGS'",
         help="run this command as the agent, or connect to a ws://, wss://, http:// or https:// "
-        "address; needs no settings",
+        "address; your settings, and the limits in them, are not used unless --settings names them",
     )
     add_proxy_option(agent.add_argument)
     agent.add_argument(

@@ -174,7 +174,7 @@ class Opener:
         has_begun = record.last_seq or record.agent_session_id is not None
         if record.system_prompt is not None or has_begun or record.parent is not None:
             return record.system_prompt
-        return self._agents.launcher.system_prompt(record.agent)
+        return self._agents.launcher.system_prompt(record.agent, record.cwd)
 
     async def adopt(
         self, agent_session_id: str, record: SessionRecord, on_reset: OnReset
@@ -414,7 +414,8 @@ class Opener:
 
         async def checked(client: Client, place: Place) -> Session:
             prompt = record.system_prompt
-            if prompt is not None and prompt != self._agents.launcher.system_prompt(None):
+            general = self._agents.launcher.system_prompt(None, record.cwd)
+            if prompt is not None and prompt != general:
                 lacking = lacking_for(prompt, client.capabilities)
                 if lacking is not None:
                     raise Unsupported(lacking)
@@ -507,7 +508,10 @@ class Opener:
             system_prompt=record.system_prompt,
         )
         place.history, place.recorder = history, recording.take
-        place.limits, place.on_limit = record.limits.limits, record.limits.on_limit
+        project = self._agents.launcher.of_project(record.agent, record.cwd)
+        place.limits = (*record.limits.limits, *project.limits)
+        place.on_limit = record.limits.on_limit or project.on_limit
+        place.question_timeout = project.question_timeout
         place.quota = OutputQuota(self._output_limits)
         return place
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,9 +54,14 @@ class Server:
         clients = self.hub.clients(None)
         return [(client.name, asked) for client in clients for asked in client.pending]
 
-    @property
-    def default_agent(self) -> str:
-        return self.agent if self.agent is not None else self.launcher.default
+    def default_agent(self, cwd: str | None, host: str | None) -> str:
+        """Of a new session in a folder, by default this server's. The project there has a say only
+        on this host. Raises ConfigError."""
+        if self.agent is not None:
+            return self.agent
+        folder = self.cwd if cwd is None else cwd
+        is_here = host is None and os.path.isabs(folder)
+        return self.launcher.default_in(folder) if is_here else self.launcher.default
 
     def owner_shape(self, owner: Owner | None) -> OwnerShape | None:
         """None for an owner that is gone: the next one to look puts that right."""

@@ -58,7 +58,9 @@ def system_prompt_from(said: str | SystemPrompt | None) -> SystemPrompt | None:
 
 async def begin(server: Server, wanted: WantedPlace) -> str:
     """Start it; its id. Raises UnknownHost, Failure, and what starting a session raises."""
-    agent = server.default_agent if wanted.agent is None else wanted.agent
+    agent = wanted.agent
+    if agent is None:
+        agent = server.default_agent(wanted.cwd, wanted.host)
     failure: CommandRefused | None = None
     for host in await _candidates(server, agent, wanted):
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dragoman import Client
+from dragoman.agents.settings.project_settings import NO_TERMS, ProjectTerms
 from dragoman.client.mcp import McpServer
 from dragoman.session.facts import Offer, SystemPrompt
 
@@ -24,5 +25,8 @@ class OneAgent:
     def mcp_servers(self) -> list[McpServer]:
         return []
 
-    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
+    def system_prompt(self, agent: str | None, cwd: str) -> SystemPrompt | None:
         return None
+
+    def of_project(self, agent: str, cwd: str) -> ProjectTerms:
+        return NO_TERMS

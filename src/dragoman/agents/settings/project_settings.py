@@ -1,12 +1,13 @@
 """Settings that are kept with a project, in `.dragoman/settings.json`.
 
-They count once a person has trusted the content of the file, and until it changes. They never say
+They apply once a person has trusted the content of the file, and until it changes. They never say
 which program an agent is: that is for the settings of the person alone.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +19,8 @@ from dragoman.data_directory import data_directory, make_private
 from dragoman.errors import ConfigError
 from dragoman.host.rules.policy_file import read_strict_json
 from dragoman.host.workspace.regular_file import read_regular
+from dragoman.session.facts import OnLimit
+from dragoman.session.limits.spending_limits import SpendingLimit
 
 NAME = ".dragoman/settings.json"
 _MOST_BYTES = 64 << 10
@@ -64,11 +67,19 @@ class ProjectSettings(msgspec.Struct, frozen=True):
         if isinstance(prompt, dict) and "file" in prompt:
             # Its content could change without anyone being asked.
             raise ConfigError(self.path, "system_prompt", "a text: a project names no file")
-        ours = parse_settings(msgspec.json.encode(document).decode(), self.path)
+        text = msgspec.json.encode(document).decode()
+        ours = parse_settings(text, self.path, called="this project's settings")
         changed: dict[str, Any] = {key: getattr(ours, key) for key in document if key != "$schema"}
         if "limits" in changed:  # none of the person's is lifted
             changed["limits"] = (*settings.limits, *ours.limits)
         return msgspec.structs.replace(settings, **changed)
+
+    def terms(self) -> ProjectTerms:
+        """Raises ConfigError."""
+        said, alone = self._document(), self.over(Settings())
+        return ProjectTerms(
+            alone.limits, alone.on_limit if "on_limit" in said else None, alone.question_timeout
+        )
 
     def _document(self) -> dict[str, Any]:
         try:
@@ -83,6 +94,31 @@ class ProjectSettings(msgspec.Struct, frozen=True):
             if key not in PROJECT_KEYS:
                 raise ConfigError(self.path, key, known_keys(key, PROJECT_KEYS))
         return dict(fields)
+
+
+class ProjectTerms(msgspec.Struct, frozen=True):
+    """What a project says of the sessions in it."""
+
+    limits: tuple[SpendingLimit, ...] = ()
+    on_limit: OnLimit | None = None
+    question_timeout: float | None = None
+
+
+NO_TERMS = ProjectTerms()
+
+
+def trusted_settings(project: str, tell: Callable[[str], None]) -> ProjectSettings | None:
+    """Those of a folder, if a person has trusted them; of others `tell` says why they do not
+    apply."""
+    try:
+        found = read_project_settings(project)
+    except ConfigError as error:
+        tell(f"{error}; the settings of this project do not apply")
+        return None
+    if found is None or found.is_trusted:
+        return found
+    tell(f"{found.path} is not trusted; look at it, then run `dragoman config trust`")
+    return None
 
 
 def read_project_settings(project: str) -> ProjectSettings | None:

@@ -167,12 +167,17 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
     return parse_settings(text, str(file))
 
 
-def parse_settings(text: str, file: str) -> Settings:
-    """The settings in `text`; `file` is what to call it in errors. Raises ConfigError."""
-    return _Reader(file).settings(read_strict_json(text, file))
+def parse_settings(text: str, file: str, *, called: str = "the settings") -> Settings:
+    """The settings in `text`; `file` is what to call it in errors, `called` where a limit is
+    reached. Raises ConfigError."""
+    reader = _Reader(file)
+    reader.called = called
+    return reader.settings(read_strict_json(text, file))
 
 
 class _Reader(ValueReader):
+    called: str
+
     def settings(self, document: Any) -> Settings:
         top = self._object(document, "", TOP_KEYS)
         servers = self._object(top.get("agent_servers", {}), "agent_servers")
@@ -213,7 +218,7 @@ class _Reader(ValueReader):
 
     def _limits(self, value: Any, servers: Collection[str]) -> tuple[SpendingLimit, ...]:
         try:
-            return read_limits(value, {*servers, *known_names()}, "the settings")
+            return read_limits(value, {*servers, *known_names()}, self.called)
         except BadLimit as error:
             return self._fail(error.place, error.expected)
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.agents.known import KnownAgent, known_as
-from dragoman.agents.settings.project_settings import ProjectSettings, read_project_settings
+from dragoman.agents.settings.project_settings import ProjectSettings, trusted_settings
 from dragoman.agents.settings.settings_file import (
     AgentSettings,
     Settings,
@@ -175,6 +175,8 @@ def _on_side(agent: AgentSettings, files: Side) -> AgentSettings:
 def _choose(options: argparse.Namespace) -> ChosenAgent:
     if options.agent_command is not None:
         settings = load_settings(options.settings) if options.settings else Settings()
+        if (project := _trusted_project(options)) is not None:
+            settings = project.over(settings)
         agent = from_command(options.agent_command, session_of=options.agent)
         return ChosenAgent(agent, settings)
     settings = load_settings(options.settings)
@@ -191,13 +193,14 @@ def _trusted_project(options: argparse.Namespace) -> ProjectSettings | None:
     """The project's own settings, if a person has trusted them. Raises ConfigError."""
     if not hasattr(options, "cwd"):
         return None
-    found = read_project_settings(options.cwd or ".")
-    if found is None or found.is_trusted:
-        return found
-    if not getattr(options, "told_of_project", False):
-        options.told_of_project = True
-        tell(f"{found.path} is not trusted; look at it, then run `dragoman config trust`")
-    return None
+    told: set[str] = vars(options).setdefault("told_of_projects", set())
+
+    def tell_once(sentence: str) -> None:
+        if sentence not in told:
+            told.add(sentence)
+            tell(sentence)
+
+    return trusted_settings(options.cwd or ".", tell_once)
 
 
 def better_than_demo(options: argparse.Namespace, agent: str) -> str | None:

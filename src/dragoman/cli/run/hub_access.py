@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.agents.settings.project_settings import NO_TERMS, ProjectTerms
 from dragoman.agents.settings.settings_file import Settings, load_settings
 from dragoman.cli.ask.sign_in_prompt import sign_in
 from dragoman.cli.exit_codes import UsageError
@@ -70,9 +71,13 @@ class JobLauncher:
     def mcp_servers(self) -> list[McpServer]:
         return self._job.mcp_servers
 
-    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
+    def system_prompt(self, agent: str | None, cwd: str) -> SystemPrompt | None:
         own, general = self._job.preset_prompts
         return general if agent is None else own
+
+    def of_project(self, agent: str, cwd: str) -> ProjectTerms:
+        """Its client has that already: all is in one folder."""
+        return NO_TERMS
 
 
 @asynccontextmanager

@@ -125,6 +125,8 @@ class Place(msgspec.Struct, kw_only=True):
     """Of this session, besides those of its client."""
     on_limit: OnLimit | None = None
     """For this session, whatever that of its client is."""
+    question_timeout: float | None = None
+    """The same."""
     request_id: bytes | None = None
     """That of the call which opens it, while one does."""
     asked: list[Event] = []

@@ -396,7 +396,7 @@ class Openings(msgspec.Struct, eq=False):
             record=log.record_work,
             habits=self.quirks,
             attended=self.client.attended,
-            limit=self.client.timeouts.question,
+            limit=place.question_timeout or self.client.timeouts.question,
         )
         gate = Gate(
             workspace=workspace,

@@ -19,6 +19,7 @@ from typing import Protocol
 
 import msgspec
 
+from dragoman.agents.settings.project_settings import ProjectTerms
 from dragoman.agents.sign_ins import AuthStatus
 from dragoman.client.capabilities import SessionInfo
 from dragoman.client.client import Client
@@ -53,8 +54,14 @@ class Launcher(Protocol):
         """What every session brings along."""
         ...
 
-    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
-        """The one of the settings for new sessions of an agent; with None, the one for all."""
+    def system_prompt(self, agent: str | None, cwd: str) -> SystemPrompt | None:
+        """The one of the settings for new sessions of an agent in a folder; with None, the one for
+        all agents. Raises ConfigError."""
+        ...
+
+    def of_project(self, agent: str, cwd: str) -> ProjectTerms:
+        """What applies to its sessions in a folder in addition to what its clients have. Raises
+        ConfigError."""
         ...
 
 

@@ -5,6 +5,7 @@ The settings are read each time: an agent that was just installed can be started
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -12,6 +13,12 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from dragoman.agents.settings.project_settings import (
+    NO_TERMS,
+    ProjectSettings,
+    ProjectTerms,
+    trusted_settings,
+)
 from dragoman.agents.settings.settings_file import (
     AgentSettings,
     ModelProvider,
@@ -33,6 +40,9 @@ from dragoman.transport.target import RemoteAgent
 
 if TYPE_CHECKING:
     from dragoman.host.fence.fence import Fence
+
+
+logger = logging.getLogger("dragoman.hub")
 
 
 class SettingsLauncher:
@@ -66,6 +76,11 @@ class SettingsLauncher:
     def default(self) -> str:
         """The agent to start when none is named."""
         return next(iter(self.settings().agents), "demo")
+
+    def default_in(self, cwd: str) -> str:
+        """The same for a session in a folder, whose project may prefer one."""
+        project = self._project(cwd)
+        return (None if project is None else project.agent()) or self.default
 
     def client(self, agent: str, cwd: str, offer: Offer = EVERYTHING) -> Client:
         """Raises ConfigError and UnknownAgent."""
@@ -102,8 +117,21 @@ class SettingsLauncher:
     def mcp_servers(self) -> list[McpServer]:
         return list(self.settings().mcp_servers)
 
-    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
-        return system_prompt_of(self.settings(), agent)
+    def system_prompt(self, agent: str | None, cwd: str) -> SystemPrompt | None:
+        settings, project = self.settings(), self._project(cwd)
+        return system_prompt_of(settings if project is None else project.over(settings), agent)
+
+    def of_project(self, agent: str, cwd: str) -> ProjectTerms:
+        if (project := self._project(cwd)) is None:
+            return NO_TERMS
+        terms = project.terms()
+        if self._agent(agent).on_limit is None:
+            return terms
+        return msgspec.structs.replace(terms, on_limit=None)
+
+    def _project(self, cwd: str) -> ProjectSettings | None:
+        """None for an imported session, which may have no folder yet."""
+        return trusted_settings(cwd, logger.warning) if cwd else None
 
     def target(self, agent: str) -> AgentCommand | RemoteAgent:
         """What is started or reached for it. Raises as `client` does."""

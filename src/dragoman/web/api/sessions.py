@@ -180,7 +180,7 @@ def _limits_of(server: Server, body: NewSession) -> SessionLimits:
     fields = LimitShape.__struct_fields__
     told = ({name: getattr(each, name) for name in fields} for each in body.limits)
     entries = [{name: value for name, value in each.items() if value is not None} for each in told]
-    agents = [body.agent or server.default_agent]
+    agents = [body.agent or server.default_agent(body.cwd, body.host)]
     try:
         limits = read_limits(entries, agents, "this session")
     except BadLimit as error:
