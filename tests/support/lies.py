@@ -11,7 +11,7 @@ import msgspec
 from support.permission_requests import RECORDED_IN, RecordedRequest, recorded_claim
 
 from dragoman.host.rules.access import Access, file_access, terminal_access
-from dragoman.host.rules.policy import Policy
+from dragoman.host.rules.policy import Policy, PolicyDecision
 from dragoman.host.rules.rule import Effect, Rule
 from dragoman.host.workspace.reach import Reach
 from dragoman.host.workspace.roots import Workspace
@@ -46,6 +46,15 @@ def fetches(host: str) -> Truth:
     return lambda ws: Access(operation="fetch", agent="liar", hosts=(host,), roots=(str(ws),))
 
 
+def reads(path: str) -> Truth:
+    def access(ws: Path) -> Access:
+        seen = Reach((str(ws),)).look(str(ws / path))
+        assert seen is not None
+        return file_access("read", seen, agent="liar", roots=[str(ws)])
+
+    return access
+
+
 def calls(tool: str) -> Truth:
     return lambda ws: Access(operation="mcp", agent="liar", tool=tool, roots=(str(ws),))
 
@@ -70,6 +79,21 @@ def diff(path: str, text: str = "x\n") -> Json:
 
 def text(words: str) -> Json:
     return {"type": "content", "content": {"type": "text", "text": words}}
+
+
+def terminal(terminal_id: str) -> Json:
+    return {"type": "terminal", "terminalId": terminal_id}
+
+
+def link_to(uri: str) -> Json:
+    return {"type": "content", "content": {"type": "resource_link", "uri": uri, "name": "x"}}
+
+
+def resource(uri: str, words: str) -> Json:
+    return {
+        "type": "content",
+        "content": {"type": "resource", "resource": {"uri": uri, "text": words}},
+    }
 
 
 def call(kind: str | None, raw: Any = None, **fields: Any) -> Json:
@@ -170,6 +194,11 @@ def recorded(lie: Lie) -> RecordedRequest:
     options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
     request = {"sessionId": "s", "toolCall": {"toolCallId": "t", **lie.call}, "options": options}
     return RecordedRequest("lie", lie.agent, updates, request)
+
+
+async def decided_about(told: Lie, policy: Policy, ws: Path) -> PolicyDecision:
+    claim = await recorded_claim(recorded(told), ws)
+    return policy.decide(claim.access, Workspace("s", str(ws)))
 
 
 async def assert_no_more_than_the_truth(lie: Lie, ws: Path) -> None:

@@ -12,34 +12,41 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from dragoman.host.claims.habits import Habits
-from dragoman.host.claims.other_fields import other_fields
-from dragoman.host.claims.raw_input import (
-    BRACES,
-    RawInput,
-    looks_like_a_path,
-    names_address,
-    path_of_address,
-    whole_file,
+from dragoman.host.claims.contradictions import (
+    NO_WORDS,
+    AgentWords,
+    Claimed,
+    contradiction,
 )
+from dragoman.host.claims.habits import Habits
+from dragoman.host.claims.named_paths import MOST_PATHS, NamedPaths, claimed_path
+from dragoman.host.claims.other_fields import other_fields
+from dragoman.host.claims.raw_input import RawInput, looks_like_a_path, names_address, whole_file
 from dragoman.host.permissions.always_rules import is_question
 from dragoman.host.permissions.questions import NO_SUBJECT, Earlier, Subject
 from dragoman.host.requester import asking_subagent
 from dragoman.host.rules.access import Access, Command, Operation, Sighting, normalise
-from dragoman.host.rules.globs import LONGEST_PATH, MOST_COMPONENTS, is_within
+from dragoman.host.rules.globs import is_within
 from dragoman.host.serial_worker import Lane
 from dragoman.host.workspace.jail import real_roots
 from dragoman.host.workspace.reach import Reach
 from dragoman.host.workspace.roots import Workspace
-from dragoman.session.content import UNREAD, Diff, ToolContent, UnknownItem
+from dragoman.session.content import (
+    UNREAD,
+    ContentItem,
+    Diff,
+    Resource,
+    ResourceLink,
+    TerminalItem,
+    ToolContent,
+    UnknownItem,
+)
 from dragoman.session.facts import PermissionOption
 from dragoman.session.state import OPEN_STATUSES, SessionState, ToolCall
 
@@ -54,15 +61,8 @@ _TELLING = _WRITING | _READING | {"execute", "fetch", "think", "switch_mode"}
 _VIEWING = frozenset({"view"})
 # Kinds that ask what to do next, not whether something may be done.
 _ASKING = frozenset({"switch_mode"})
-# Each is looked up on disk by who passes `look`. What has more is a question for a person.
-MOST_PATHS = 256
-MOST_LETTERS = 32 << 10
 MOST_CALLS = 64
 """That one request can be about; more are a question for a person."""
-# What a shell, or another program that expands paths, makes another one of: someone's home, a
-# variable of the environment, the output of a command, one of several beginnings.
-_expanded = re.compile(r"\A~[^/]|\$(?:[A-Z_]|[{(])|`|" + BRACES)
-_scheme = re.compile(r"file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 def read_claim(
@@ -81,6 +81,8 @@ def read_claim(
     editors: Collection[str] = (),
     fetches: bool = False,
     changes: bool = False,
+    words: AgentWords = NO_WORDS,
+    written: Sequence[str] = (),
 ) -> Access:
     """What the host would be asked to do if the agent did as it claims, with the tool of that name.
 
@@ -88,10 +90,11 @@ def read_claim(
     is unknown; without it links are taken at their word. `verbs` are not commands where files
     are read or changed, and `editors` not further tools where files are changed. `fetches` says
     that a call of the kind `fetch` is known to do nothing else, `changes` that it changes files
-    whatever its kind.
+    whatever its kind. `words` are the agent's for it, and `written` is what is there before and
+    after a change: where the words name something else, no rule allows it.
     """
     found = RawInput(raw_input, verbs=_verbs(kind, verbs))
-    names = _Names(cwd, home, look)
+    names = NamedPaths(cwd, home, look, roots=None if found.commands else roots)
     writes = bool(diff_paths) or kind in _WRITING or changes
     # An editor that changes a file where the call says that it reads; or a program of that name.
     writes |= kind in _READING and any(command in verbs for command in found.commands)
@@ -104,7 +107,7 @@ def read_claim(
     texts += [] if found.commands else found.in_other_folders()
     paths, aliases = names.with_aliases(texts)
     outputs = [*found.outputs, *(found.ends if writes else found.patched)]
-    aliases = (*aliases, *_Names(cwd, home, look).all_of(outputs))
+    aliases = (*aliases, *NamedPaths(cwd, home, look).all_of(outputs))
     facts = msgspec.structs.replace(
         _stated(found, agent, (*own, *filter(None, (name,)))),
         paths=paths,
@@ -114,7 +117,26 @@ def read_claim(
         action=_is_action(found, kind, told=writes or bool(locations)),
     )
     facts = _with_folders(facts, found, names)
+    claimed = Claimed(
+        found=found,
+        facts=facts,
+        files=[*texts, *paths, *aliases],
+        places=locations,
+        written=[*written, *found.texts],
+        kind=_by_its_kind(facts, kind, writes),
+        tool=name,
+    )
+    if (against := contradiction(words, claimed, names.seen)) is not None:
+        facts = msgspec.structs.replace(facts, contradiction=against.quote, said=against.said)
     return _with_operations(facts, found, names, kind, writes, fetches)
+
+
+def _by_its_kind(facts: Access, kind: str | None, writes: bool) -> Operation:
+    if facts.commands:
+        return "execute"
+    if writes:
+        return "write"
+    return "read" if kind in _READING else "fetch" if kind == "fetch" else "other"
 
 
 def _stated(found: RawInput, agent: str, names: tuple[str, ...]) -> Access:
@@ -139,7 +161,7 @@ def _is_action(found: RawInput, kind: str | None, *, told: bool) -> bool:
     return told or kind == "fetch" or bool(named)
 
 
-def _with_folders(facts: Access, found: RawInput, names: _Names) -> Access:
+def _with_folders(facts: Access, found: RawInput, names: NamedPaths) -> Access:
     """Where it would run: in the folders it names, else in the session's."""
     said = found.cwds + (found.folders if found.commands else [])
     cwds, aliases = names.with_aliases(said)
@@ -155,7 +177,7 @@ def _with_folders(facts: Access, found: RawInput, names: _Names) -> Access:
 def _with_operations(
     facts: Access,
     found: RawInput,
-    names: _Names,
+    names: NamedPaths,
     kind: str | None,
     writes: bool,
     fetches: bool,
@@ -166,6 +188,7 @@ def _with_operations(
         facts,
         question=kind in _ASKING or names.too_many,
         complete=found.complete
+        and facts.contradiction is None
         and names.complete
         and len(dict.fromkeys(found.tools)) < 2
         and not facts.cwds
@@ -174,6 +197,7 @@ def _with_operations(
             changes=writes,
             whole_files=kind in _WITHOUT_CONTENT,
             reads=kind in _READING,
+            searches=kind == "search",
             fetches=kind == "fetch",
         )
         and (found.patch_is_clear or not writes)
@@ -259,14 +283,6 @@ def _all(groups: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(item for group in groups for item in group))
 
 
-def claimed_path(
-    text: str, *, cwd: str, home: str, look: Callable[[str], Sighting | None]
-) -> str | None:
-    """The one path that this way to write it means; None for what is not a path on this disk."""
-    paths = _Names(cwd, home, look).of([text])
-    return paths[0] if paths else None
-
-
 def _verbs(kind: str | None, verbs: Collection[str]) -> Collection[str]:
     """The kinds that are not commands; a change by a call that says it reads remains one."""
     if kind in _READING:
@@ -313,65 +329,6 @@ def _hardest(cwds: Sequence[str], roots: Sequence[str]) -> str | None:
     """Of several working directories the one outside the workspace, if there is one."""
     outside = (cwd for cwd in cwds if not any(is_within(cwd, root) for root in roots))
     return next(outside, cwds[0] if cwds else None)
-
-
-class _Names:
-    """Turns the ways to write a path into one; `complete` is off once that failed."""
-
-    def __init__(self, cwd: str, home: str, look: Callable[[str], Sighting | None]) -> None:
-        self.complete = True
-        self.too_many = False
-        self._aliases: list[str] = []
-        self.hazard: str | None = None
-        self._cwd = cwd
-        self._home = home
-        self._look = look
-        self._paths = self._letters = 0
-
-    def of(self, texts: Sequence[str]) -> tuple[str, ...]:
-        found = dict.fromkeys(filter(None, map(self._path, dict.fromkeys(texts))))
-        return tuple(found)
-
-    @cached_property
-    def here(self) -> Sighting:
-        """The session's folder; where it cannot be looked at, by its name."""
-        return self._look(self._cwd) or Sighting(self._cwd)
-
-    def with_aliases(self, texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        before = len(self._aliases)
-        return self.of(texts), tuple(dict.fromkeys(self._aliases[before:]))
-
-    def all_of(self, texts: Sequence[str]) -> tuple[str, ...]:
-        """With all their names, for what only may be a path."""
-        paths, aliases = self.with_aliases(texts)
-        return (*paths, *aliases)
-
-    def _path(self, text: str) -> str | None:
-        seen = None if self._is_full() else self._seen(text)
-        self.complete &= seen is not None
-        if seen is None:
-            return None
-        self.hazard = self.hazard or seen.hazard
-        self._aliases += seen.aliases
-        self._paths += 1
-        self._letters += len(seen.path) + sum(map(len, seen.aliases))
-        return seen.path
-
-    def _is_full(self) -> bool:
-        self.too_many |= self._paths >= MOST_PATHS or self._letters >= MOST_LETTERS
-        return self.too_many
-
-    def _seen(self, text: str) -> Sighting | None:
-        if len(text) > LONGEST_PATH:
-            return None
-        path = path_of_address(text) if _scheme.match(text) else text
-        if path is None or "\0" in path or "\n" in path or _expanded.search(path):
-            return None
-        if path == "~" or path.startswith("~/"):
-            path = self._home + path[1:]
-        path = path if path.startswith("/") else f"{self._cwd}/{path}"
-        fits = len(path) <= LONGEST_PATH and path.count("/") <= MOST_COMPONENTS
-        return self._look(path) if fits else None
 
 
 Places: TypeAlias = Mapping[str, str]
@@ -446,6 +403,7 @@ class ClaimReader:
             kind=self._habits.kind_of(known),
             inputs=tuple(self._habits.inputs_of(known)),
             diff_paths=tuple(path for diff in known.diffs for path in diff.paths),
+            title=known.title,
         )
         return msgspec.structs.replace(subject, earlier=earlier)
 
@@ -514,6 +472,8 @@ class ClaimReader:
             and all(map(names_address, inputs)),
             # Announced as a change of files, it still is one when it is asked for.
             changes=subject.earlier.kind in _WRITING,
+            words=_words_of(call, subject),
+            written=[text for diff in diffs_in(content) for text in _texts_of(diff)],
         )
         return lambda: reading(
             diff_paths=[
@@ -561,6 +521,25 @@ class ClaimReader:
     @property
     def _real_roots(self) -> tuple[str, ...]:
         return real_roots(self._workspace)
+
+
+def _words_of(call: ToolCall | None, subject: Subject) -> AgentWords:
+    """What is said of it and claims nothing; of a resource, what it is and what is in it."""
+    titles = [subject.title, subject.explanation or "", subject.earlier.title]
+    if call is None:
+        return AgentWords(titles=tuple(titles))
+    shown = [item.content for item in call.content if isinstance(item, ContentItem)]
+    return AgentWords(
+        titles=(*titles, call.title),
+        texts=tuple(each.text for each in shown),
+        uris=tuple(each.uri for each in shown if isinstance(each, ResourceLink | Resource)),
+        outputs=() if call.raw_output is None else (call.raw_output,),
+        shows_terminal=any(isinstance(item, TerminalItem) for item in call.content),
+    )
+
+
+def _texts_of(diff: Diff) -> tuple[str, ...]:
+    return (diff.new_text, diff.old_text or "")
 
 
 def diffs_in(content: Sequence[ToolContent]) -> list[Diff]:

@@ -88,6 +88,7 @@ NEW_TEXT_KEYS = CONTENT_KEYS | {
 }
 # Where it is only read, these bring something new too.
 REPLACING_KEYS = frozenset(("insert", "new", "replace"))
+VALUE_KEYS = frozenset(("value", "values"))
 # What says of a call that reads that it does more: if it is set, or as what it is said to do.
 CHANGING_KEYS = frozenset(("append", "delete", "fix", "inplace", "overwrite", "remove", "write"))
 VERB_KEYS = frozenset(("action", "editmode", "filemode", "mode", "op", "operation", "verb"))

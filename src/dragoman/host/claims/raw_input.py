@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from dragoman.host.claims.doubts import Doubts
+from dragoman.host.claims.idle_fields import PROSE
 from dragoman.host.claims.input_keys import (
     ADDRESS_ENDINGS,
     ARGUMENT_KEYS,
@@ -104,10 +105,16 @@ class RawInput:
         self.doubts = Doubts()
         self._in_environment = 0
         self.tools: list[str] = []
+        self.prose: list[str] = []
+        """What is only told to a person."""
+        self.texts: list[str] = []
+        """All other texts."""
         self.variables: list[str] = []
         self.complete = True
         self.patch_is_clear = True
         self._values = 0
+        self._name = ""
+        """Of the field that is read, as it is spelled."""
         self._walk(raw_input, "rawinput", 0)
 
     def in_other_folders(self) -> list[str]:
@@ -150,7 +157,8 @@ class RawInput:
             self.doubts.note_key(key, name, value)
         has_command = any(value and _names_a_command(key) for key, value in spelled)
         has_place = any(value and key.endswith(_PLACES) for key, value in spelled)
-        for key, value in spelled:
+        for name, (key, value) in zip(names, spelled, strict=True):
+            self._name = name
             if _names_a_command(key):
                 self._command(value, key, arguments, depth)
             elif has_command and _runs_next_to_it(key, value):
@@ -219,11 +227,12 @@ class RawInput:
         if key in OUTPUT_KEYS and _may_be_a_name(text):
             self.outputs.append(text)
         may_be_document = key in DOCUMENT_KEYS or key.endswith(PATH_ENDINGS)
-        if may_be_document and (document := _document(text)) is not None:
+        if may_be_document and (document := json_document(text)) is not None:
             self._walk(document, key, depth)
             return
+        (self.prose if key in PROSE else self.texts).append(text)
         if not self._in_environment:
-            self.doubts.note_text(key, text, is_address=bool(_url.match(text)))
+            self.doubts.note_text(key, self._name, text, is_address=bool(_url.match(text)))
         self._place(text, key)
 
     def _place(self, text: str, key: str) -> None:
@@ -275,12 +284,12 @@ class RawInput:
 def _runs_next_to_it(key: str, value: Any) -> bool:
     """Whether what is next to a command is for a shell, or for the program, to run."""
     if key in INPUT_KEYS:
-        return _is_no_document(value)
+        return _is_nojson_document(value)
     return key in NEXT_KEYS and bool(_words(value))
 
 
-def _is_no_document(value: Any) -> TypeGuard[str]:
-    return isinstance(value, str) and _document(value) is None
+def _is_nojson_document(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and json_document(value) is None
 
 
 def _may_be_a_name(text: str) -> bool:
@@ -344,7 +353,7 @@ def _names_a_command(key: str) -> bool:
 def _words(value: Any) -> list[str]:
     """A text that says something, or a list of nothing but texts; else nothing."""
     if isinstance(value, str):
-        return [value] if value.strip() and _document(value) is None else []
+        return [value] if value.strip() and json_document(value) is None else []
     if not is_list(value) or len(value) > _MOST_VALUES:
         return []
     words = [item for item in value if isinstance(item, str)]
@@ -397,7 +406,8 @@ def _run_by(sudo: tuple[str, ...], command: Command) -> Command:
     return f"{shlex.join(sudo)} {command}"
 
 
-def _document(text: str) -> Any:
+def json_document(text: str) -> Any:
+    """The object or the list that a text is; None for any other text."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:

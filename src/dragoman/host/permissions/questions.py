@@ -48,6 +48,7 @@ class Earlier(msgspec.Struct, kw_only=True, frozen=True):
     kind: str = "other"
     inputs: tuple[Any, ...] = ()
     diff_paths: tuple[str, ...] = ()
+    title: str = ""
 
 
 NOTHING_EARLIER = Earlier()

@@ -74,6 +74,10 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     """Whether a program inside a fence does it by itself, and the kernel asks us about it."""
     question: bool = False
     complete: bool = True
+    contradiction: str | None = None
+    """Which words of the agent plainly name something else than its claim; it is not complete."""
+    said: tuple[Access, ...] = ()
+    """What these words name. Each is decided too, and the strictest decision counts."""
     parts: tuple[Access, ...] = ()
     """The separate claims of a request that covers several actions. Each is decided alone; the
     rest of this is only shown to people, and no rule is made of it."""

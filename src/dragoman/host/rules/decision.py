@@ -7,13 +7,15 @@ are kept.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NotRequired, Protocol, TypedDict, Unpack
 
 import msgspec
 
 from dragoman.host.commands.plain_command import are_quotable
-from dragoman.host.rules.access import Access
+from dragoman.host.rules.access import Access, normalise
+from dragoman.host.rules.globs import is_within, literal_beginning
 from dragoman.host.rules.line_steps import Look, StepHit, Steps, by_letters
 from dragoman.host.rules.rule import Effect, Moment, Rule, is_answer, is_wide_answer, mismatch
 from dragoman.host.rules.rule_index import Numbered, RuleIndex
@@ -117,6 +119,13 @@ class _Judge:
         if access.parts:
             told = [self.explain(part, index) for part in access.parts]
             return min(told, key=_leniency)
+        whole = self._explain_whole(access, index)
+        if not access.said:
+            return whole
+        told = [whole, *(self._explain_whole(each, index) for each in access.said)]
+        return min(told, key=_leniency)
+
+    def _explain_whole(self, access: Access, index: RuleIndex) -> Explanation:
         whole = self._explain_one(access, index)
         if access.env and whole.decision.effect == "allow":
             return self._without_variables(access, index, whole)
@@ -159,7 +168,7 @@ class _Judge:
             rule
             for rule in rules
             if rule.effect != "allow"
-            and _may_speak_of_the_unsaid(rule, access)
+            and (_may_speak_of_the_unsaid(rule, access) or _is_about_less(rule, access))
             and mismatch(_without_conditions(rule), access, self._moment) is None
         ]
         if not perhaps:
@@ -283,6 +292,17 @@ def _may_speak_of_the_unsaid(rule: Rule, access: Access) -> bool:
     return rule.path is not None and "write" in operations and not access.paths
 
 
+def _is_about_less(rule: Rule, access: Access) -> bool:
+    """Whether it is about files in a folder that the claim names as a whole."""
+    if rule.path is None or "write" not in access.operations:
+        return False
+    glob = os.path.expanduser(rule.path)
+    beginning, _ = literal_beginning(glob)
+    folders = ("",) if glob.startswith("/") else access.roots
+    wanted = (normalise(f"{folder}/{beginning}") for folder in folders)
+    return any(is_within(each, path) for each in wanted for path in access.paths)
+
+
 _CONDITIONS = ("path", "argv", "argv_prefix", "cwd", "host", "tool")
 
 
@@ -365,6 +385,9 @@ def _why_unruled(access: Access) -> str:
     who = access.agent or "the agent"
     if not access.claimed:
         return NO_RULE
+    if access.contradiction is not None:
+        words = access.contradiction
+        return f"{who} names another action with its words, {words}; only --yolo allows it"
     if not access.complete:
         return f"not everything that {who} names could be read; only --yolo allows it"
     if access.operation == "write" and access.place == "unknown":

@@ -49,6 +49,7 @@ def escape(text: str) -> str:
     return "".join(f"\\{char}" if char in "*?[\\" else char for char in text)
 
 
+@lru_cache(maxsize=1024)
 def literal_beginning(glob: str) -> tuple[str, str]:
     """The components of a glob that are plain names, and the glob of the others."""
     components = [part for part in glob.split("/") if part not in ("", ".")]
