@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
+from support.cost import is_done_within
 from support.examples import examples
 from support.v2_agent import updates
 
@@ -23,7 +24,7 @@ from dragoman.schema import codec, v2
 from dragoman.session import events as e
 from dragoman.session.content import Diff, Text, UnknownItem
 from dragoman.session.reduce import reduce
-from dragoman.session.state import SessionState
+from dragoman.session.state import AgentEntry, SessionState
 from dragoman.session.state_limits import ID, LIMITS
 
 
@@ -178,6 +179,16 @@ def test_a_terminal_is_patched_by_what_is_told() -> None:
     assert (found.running, found.exit_code) == (True, None)
 
 
+def test_a_message_of_many_pieces_is_compared_in_little_time() -> None:
+    """Each joined to all before it, this copies 20 GB."""
+    told, pieces = Told(), text(*["x" * 100] * 20_000)
+    told.update(chunk("x"))
+    assert is_done_within(1.5, lambda: told.update(whole(pieces)), repeat=1)
+    [entry] = told.state.entries
+    assert isinstance(entry, AgentEntry)
+    assert entry.text == "x" * 2_000_000
+
+
 # ── diffs ─────────────────────────────────────────────────────────────────────────────────────
 
 EDIT = "--- /w/a\n+++ /w/a\n@@ -1 +1 @@\n-diff --git is a word\n+x\n"
@@ -207,6 +218,30 @@ def test_each_file_gets_its_part_of_the_patch() -> None:
     assert "rename to /w/new" in move.patch
     assert add.patch.endswith("+y\n")
     assert (add.operation, add.mime_type) == ("add", "text/plain")
+
+
+def test_many_sections_for_other_files_are_compared_in_little_time() -> None:
+    patch = "".join(f"diff --git a/s{n} b/s{n}\n--- a/s{n}\n+++ b/s{n}\n" for n in range(600))
+    told = [v2.DiffModify(path=f"/w/{n}") for n in range(600)]
+    assert is_done_within(1, lambda: change_of(*told, patch=patch))
+    first, *others, rest = change_of(*told, patch=patch)
+    assert (first.patch, rest) == (patch, UnknownItem("patch", patch))
+    assert not any(each.patch for each in others)
+
+
+def test_a_section_with_many_names_is_compared_in_little_time() -> None:
+    names = "".join(f"rename from {'./' * n}s\n" for n in range(900))
+    patch = f"diff --git a/s b/s\n@@ -1 +1 @@\n-a\n+b\n{names}rename from other\n"
+    told = [v2.DiffModify(path=f"/w/s{'/.' * 900}/s")] * 1000
+    assert is_done_within(1, lambda: change_of(*told, patch=patch))
+    assert change_of(*told, patch=patch)[-1] == UnknownItem("patch", patch)
+
+
+def test_a_patch_of_very_many_lines_belongs_to_no_change() -> None:
+    """A rule must not allow what was not read."""
+    patch = "diff --git a/w/a b/w/a\n--- a/w/a\n+++ b/w/a\n" + "+x\n" * 60_000
+    told, rest = change_of(v2.DiffModify(path="/w/a"), patch=patch)
+    assert (told.patch, rest) == (patch, UnknownItem("patch", patch))
 
 
 def test_a_change_needs_no_patch() -> None:

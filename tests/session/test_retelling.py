@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from support.cost import is_done_within
 
 from dragoman.session import events as e
 from dragoman.session.content import Image, Text
@@ -314,3 +315,22 @@ def test_nothing_is_compared_once_all_was_repeated_or_nothing_was_to_be(way: str
     retelling.answered("load" if way == "load" else "resume")
     assert retelling.settled() == retelling.prompted("And now?") == []
     assert retelling.over
+
+
+def test_messages_that_all_begin_alike_are_looked_through_in_little_time() -> None:
+    """At each of them, the words could begin that continue in all that follow."""
+    state = known(agent("a", f"m{n}") for n in range(4000))
+    retelling = loaded(state=state)
+    assert is_done_within(1.5, lambda: hear(retelling, agent("a" * 8000 + "b")), repeat=1)
+
+
+def test_a_message_may_still_follow_others_that_begin_alike() -> None:
+    state = known([*(agent("a", f"m{n}") for n in range(1000)), agent("ab", "end")])
+    assert hear(loaded(state=state), agent("ab")) == []
+
+
+def test_a_long_message_may_be_repeated_letter_by_letter() -> None:
+    """Only words that are known nowhere end the search for others."""
+    state = known([agent("ab" * 1000), thought("Hm."), agent("z")])
+    retelling = loaded(state=state)
+    assert hear(retelling, *(agent(letter) for letter in "ab" * 1000), agent("z")) == []

@@ -6,6 +6,7 @@ known entries in their order is. Whatever is in doubt counts as new: nothing may
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -30,6 +31,14 @@ from dragoman.session.state import (
 _MOST_HELD = 10_000
 _MOST_HELD_BYTES = 1024 * 1024
 """Of the events that wait for what follows them: they are in memory alone."""
+
+_MOST_LOOKS = 20_000
+_MOST_LOOKS_IN_ALL = 500_000
+"""At messages that known words may continue in, if they do not continue where they should: for one
+event, and for all. An agent chooses how many begin alike."""
+_LOOK = 1000
+"""So many characters take another look."""
+_blank = re.compile(r"\s*")
 
 _Spoken: TypeAlias = UserEntry | AgentEntry | ThoughtEntry
 _Phase: TypeAlias = Literal["opening", "settling", "idle", "turn"]
@@ -281,7 +290,9 @@ class _Voice:
         self._skipped = False
         self._at = self._offset = 0
         """Where the running message is to continue."""
-        self._run = ""
+        self._run: list[str] = []
+        self._looks = _MOST_LOOKS_IN_ALL
+        """How many are left."""
 
     @property
     def at_end(self) -> bool:
@@ -301,7 +312,7 @@ class _Voice:
         self._next, self._skipped = 0, False
 
     def restart(self) -> None:
-        self._at, self._offset, self._run = self._next, 0, ""
+        self._at, self._offset, self._run = self._next, 0, []
 
     def match(self, event: e.UserMessage | e.AgentMessage | e.AgentThought) -> _Match:
         if not isinstance(event.content, Text):
@@ -317,9 +328,9 @@ class _Voice:
             return _Match.NO
         self._at, self._offset = end
         if self._offset:
-            self._run += text
+            self._run.append(text)
             return _Match.PART
-        self._next, self._run = self._at, ""
+        self._next, self._run = self._at, []
         return _Match.WHOLE
 
     def _match_blank(self) -> _Match:
@@ -336,31 +347,45 @@ class _Voice:
         otherwise where the last piece ended, or from the start of a later message."""
         if place is not None:
             return self._follow(place, self._offset if place == self._at else 0, text)
+        before = self._looks
         end = self._follow(self._at, self._offset, text)
-        if end is not None:
-            return end
-        whole = self._run + text
-        starts = self._starts.get(whole.lstrip()[:1], [])
+        self._looks = before
+        return self._search("".join((*self._run, text))) if end is None else end
+
+    def _search(self, text: str) -> tuple[int, int] | None:
+        """Where these words end, from the start of the first message that they are known in."""
+        begin = _after_blank(text, 0)
+        starts = self._starts.get(text[begin : begin + 1], [])
+        before = self._looks
         for start in starts[bisect_left(starts, self._next) :]:
-            if (end := self._follow(start, 0, whole)) is not None:
+            if self._looks <= 0 or before - self._looks >= _MOST_LOOKS:
+                return None
+            if (end := self._follow(start, 0, text)) is not None:
                 self._skipped = self._skipped or start > self._next
+                self._looks = before  # only what is in vain counts
                 return end
         return None
 
     def _follow(self, at: int, offset: int, text: str) -> tuple[int, int] | None:
         """Messages may be joined or split, and the space between them may differ."""
-        text = text if offset else text.lstrip()
-        while text and at < len(self._texts):
-            count = min(len(text), self._lengths[at] - offset)
+        here = 0 if offset else _after_blank(text, 0)
+        while here < len(text) and at < len(self._texts):
+            count = min(len(text) - here, self._lengths[at] - offset)
             kept = max(0, min(count, len(self._texts[at]) - offset))  # the rest was cut
-            if not self._texts[at].startswith(text[:kept], offset):
+            self._looks -= 1 + kept // _LOOK
+            if not self._texts[at].startswith(text[here : here + kept], offset):
                 return None
             if offset + count < self._lengths[at]:
                 return at, offset + count
-            at, offset, text = at + 1, 0, text[count:].lstrip()
-            if not text:
+            at, offset, here = at + 1, 0, _after_blank(text, here + count)
+            if here == len(text):
                 return at, 0
         return None
+
+
+def _after_blank(text: str, at: int) -> int:
+    found = _blank.match(text, at)
+    return at if found is None else found.end()
 
 
 def _whole(held: e.Event, whole: e.Event, match: _Match) -> _Match:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import codecs
+from itertools import groupby
 
 from msgspec import UNSET, UnsetType
 
@@ -76,11 +77,9 @@ def _added(before: list[Content], now: list[Content]) -> list[Content] | None:
 def _joined(parts: list[Content]) -> list[Content]:
     """Neighbouring plain text as one, which is how it is kept."""
     joined: list[Content] = []
-    for part in parts:
-        if joined and _is_plain(part) and _is_plain(joined[-1]):
-            joined[-1] = Text(joined[-1].text + part.text)
-        else:
-            joined.append(part)
+    for is_plain, group in groupby(parts, _is_plain):
+        some = list(group)
+        joined += [Text("".join(each.text for each in some))] if is_plain else some
     return joined
 
 

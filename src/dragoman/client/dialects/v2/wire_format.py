@@ -117,6 +117,32 @@ _escape = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
+_MOST_LINES = 50_000
+"""Of a patch that is read for the names in it: an agent chooses how long it is."""
+_MOST_COMPARED = 50_000
+"""Names, with each change. In the order of the changes, each section is the first to be looked
+at."""
+_LONG_NAME = 100
+"""A name counts again for each so many characters."""
+
+
+class _Section(msgspec.Struct, frozen=True):
+    """What a patch says of one file; it belongs to none without the names of its files."""
+
+    text: str
+    names: tuple[str, ...] = ()
+
+    def is_about(self, paths: Sequence[str]) -> bool:
+        """Whether it names these files and no other: what else it named would be neither judged nor
+        shown."""
+        return bool(self.names) and all(_is_one_of(name, paths) for name in self.names)
+
+    @property
+    def cost(self) -> int:
+        """Of that question."""
+        return 1 + sum(1 + len(name) // _LONG_NAME for name in self.names)
+
+
 def diffs(wire: v2.Diff) -> list[ToolContent]:
     """An item for each change. A patch that belongs to none of them is shown with the first, and
     is an item more, so that no rule allows what nobody announced.
@@ -125,14 +151,14 @@ def diffs(wire: v2.Diff) -> list[ToolContent]:
     """
     if not wire.changes:
         return [UnknownItem("diff", codec.encode(wire).decode())]
-    sections = _sections(wire.patch)
+    sections = _Sections(wire.patch)
     items: list[ToolContent] = []
     for change in wire.changes:
         if isinstance(change, Unknown):
             items.append(UnknownItem(f"diff/{change.kind}", change.raw.decode()))
         else:
             items.append(_diff(change, sections))
-    _keep_rest(items, sections)
+    _keep_rest(items, sections.rest)
     for item in items[:1]:
         if isinstance(item, Diff):
             item.meta = wire.meta
@@ -141,21 +167,17 @@ def diffs(wire: v2.Diff) -> list[ToolContent]:
 
 def _diff(
     change: v2.DiffAdd | v2.DiffDelete | v2.DiffModify | v2.DiffMove | v2.DiffCopy,
-    sections: list[str],
+    sections: _Sections,
 ) -> Diff:
     diff = Diff(change.path, "", operation=str(change.__struct_config__.tag))
     if isinstance(change, v2.DiffMove | v2.DiffCopy):
         diff.old_path = change.old_path
     diff.file_type, diff.mime_type = change.file_type, change.mime_type
-    mine = next((section for section in sections if _is_about(section, diff.paths)), None)
-    if mine is not None:
-        sections.remove(mine)
-        diff.patch = mine
+    diff.patch = sections.take(diff.paths)
     return diff
 
 
-def _keep_rest(items: list[ToolContent], sections: list[str]) -> None:
-    rest = "".join(sections)
+def _keep_rest(items: list[ToolContent], rest: str) -> None:
     first = next((item for item in items if isinstance(item, Diff)), None)
     if rest:
         items.append(UnknownItem("patch", rest))
@@ -163,20 +185,42 @@ def _keep_rest(items: list[ToolContent], sections: list[str]) -> None:
         first.patch = (first.patch or "") + rest
 
 
-def _sections(patch: v2.DiffPatch | None) -> list[str]:
+class _Sections:
+    """The sections of a patch that no change has taken yet."""
+
+    def __init__(self, patch: v2.DiffPatch | None) -> None:
+        self._left = dict(enumerate(_sections(patch)))
+        self._compared = 0
+
+    def take(self, paths: Sequence[str]) -> str | None:
+        """That about these files. Where the two lists differ in many places, not all is compared:
+        what is left is then the rest."""
+        for number, section in self._left.items():
+            if self._compared >= _MOST_COMPARED:
+                return None
+            self._compared += section.cost
+            if section.is_about(paths):
+                del self._left[number]
+                return section.text
+        return None
+
+    @property
+    def rest(self) -> str:
+        return "".join(each.text for each in self._left.values())
+
+
+def _sections(patch: v2.DiffPatch | None) -> list[_Section]:
     if patch is None or not patch.text:
         return []
-    if patch.format != GIT:
-        return [patch.text]
-    return [section for section in _header.split(patch.text) if section]
+    if patch.text.count("\n") > _MOST_LINES:
+        return [_Section(patch.text)]
+    texts = _header.split(patch.text) if patch.format == GIT else [patch.text]
+    return [_Section(text, _names_in(text)) for text in texts if text]
 
 
-def _is_about(section: str, paths: Sequence[str]) -> bool:
-    """Whether it names these files and no other: what else it named would be neither judged nor
-    shown."""
+def _names_in(section: str) -> tuple[str, ...]:
     names = PatchNames(section)
-    found = [_unquoted(name) for name in names]
-    return bool(found) and names.is_clear and all(_is_one_of(name, paths) for name in found)
+    return tuple(map(_unquoted, names)) if names.is_clear else ()
 
 
 def _is_one_of(name: str, paths: Sequence[str]) -> bool:
