@@ -14,6 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from dragoman.host.commands.carriers import SHELLS, carried, program_name
+from dragoman.host.commands.reading_cache import cached
 from dragoman.host.commands.shell_line import Argv, Reading, read_argv, read_line
 from dragoman.host.rules.access import MOST_OF_COMMAND, Access, Command
 
@@ -303,7 +304,7 @@ def _leads_elsewhere(short: re.Pattern[str] | None) -> Callable[[str], bool]:
     return leads
 
 
-@functools.lru_cache(maxsize=64)
+@cached(64)
 def danger(command: Command) -> str | None:
     """Why to think twice about this command, as a sentence without a subject; None if nothing is
     known against it."""
@@ -347,16 +348,31 @@ def _in_line_of(argv: Argv) -> str | None:
 
 
 def _in_reading(reading: Reading) -> str | None:
+    look = _Look()
     layers = (each.argv for run in reading.runs for each in run)
-    found = (
-        _of_words(argv) or next(filter(None, map(_of_words, _carried(argv))), None)
-        for argv in layers
-    )
+    found = (next(filter(None, map(look.at, _carried(argv))), None) for argv in layers)
     reasons = dict.fromkeys(filter(None, found))
     return "; ".join(islice(reasons, _MOST_REASONS)) or None
 
 
 _MOST_REASONS = 3
+
+
+class _Look:
+    """At what a command runs, which may be its own words again, with each of many wrappers: it
+    becomes a short one in the end."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_WORDS
+
+    def at(self, argv: Argv) -> str | None:
+        seen = argv if len(argv) <= self._left else argv[:_FEW_WORDS]
+        self._left -= len(seen)
+        return _of_words(seen)
+
+
+_MOST_WORDS = 100_000
+_FEW_WORDS = 16
 
 
 def _carried(argv: Argv) -> Iterator[Argv]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -26,6 +25,7 @@ from dragoman.host.commands.carriers import (
     runs_its_words,
 )
 from dragoman.host.commands.file_operands import may_name_a_file
+from dragoman.host.commands.reading_cache import cached
 from dragoman.host.commands.shell_line import Reading, read_argv, read_line
 
 ANY, MANY = "\ue000", "\ue001"
@@ -75,7 +75,7 @@ class LineOutline(msgspec.Struct, frozen=True):
     """Whether its words may name files that it writes."""
 
 
-@lru_cache(maxsize=16)  # a request is decided, explained and shown
+@cached(16)
 def outline(command: Argv | str) -> LineOutline:
     """What this line, or these words, may come to, in little time."""
     reading = read_line(command) if isinstance(command, str) else read_argv(command)
@@ -103,7 +103,7 @@ def outline(command: Argv | str) -> LineOutline:
     )
 
 
-@lru_cache(maxsize=16)
+@cached(16)
 def loosely(command: Argv | str) -> LooseLine:
     """All that this line, or these words, might come to."""
     reading = read_line(command) if isinstance(command, str) else read_argv(command)

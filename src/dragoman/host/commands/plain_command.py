@@ -6,8 +6,9 @@ does not understand at a glance is not split. Knows nothing of rules.
 
 from __future__ import annotations
 
-import functools
 import re
+
+from dragoman.host.commands.reading_cache import cached
 
 # Not in quotes either: what a person reads as a metacharacter is one, whatever its quoting.
 _BARE = r"[A-Za-z0-9_\-./:=,+@%]"
@@ -26,7 +27,7 @@ _SHELLS = frozenset({"sh", "ash", "bash", "dash", "fish", "ksh", "mksh", "zsh", 
 _shell_option = re.compile(r"-[A-Za-z]*c[A-Za-z]*\Z|--command")
 
 
-@functools.lru_cache(maxsize=16)  # each rule about commands asks for the same ones
+@cached(16)  # each rule about commands asks for the same ones
 def plain_words(line: str) -> tuple[str, ...] | None:
     """The words of a line that holds no metacharacter, substitution, redirect or assignment."""
     if _never_plain.search(line):

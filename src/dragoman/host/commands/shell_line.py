@@ -8,12 +8,13 @@ in the line: an agent chooses it. Knows nothing of rules.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias
 
 import msgspec
+
+from dragoman.host.commands.reading_cache import cached
 
 Argv: TypeAlias = tuple[str, ...]
 _Joint: TypeAlias = Literal["", "&&", "||", ";", "|"]
@@ -53,7 +54,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     early: bool = True
 
 
-@functools.lru_cache(maxsize=16)  # a request is decided, explained and shown
+@cached(16)
 def read_line(line: str) -> Reading:
     """What a shell would run for this line."""
     reader = _Reader()
@@ -61,7 +62,7 @@ def read_line(line: str) -> Reading:
     return reader.reading()
 
 
-@functools.lru_cache(maxsize=16)
+@cached(16)
 def read_argv(argv: Argv) -> Reading:
     """What these words run, which no shell sees unless they name one."""
     reader = _Reader()

@@ -157,12 +157,18 @@ def may_be(word: str, wanted: str) -> bool:
     """Whether it is that word, or might turn out to be."""
     if word == wanted:
         return True
-    return has_marks(word) and _pattern(word).fullmatch(wanted) is not None
+    if not has_marks(word) or len(word) - word.count(ANY) - word.count(MANY) > len(wanted):
+        return False
+    # Of several marks in a row one is enough: each may be any text.
+    return _pattern(_marks.sub(ANY, word)).fullmatch(wanted) is not None
+
+
+_marks = re.compile(f"[{ANY}{MANY}]+")
 
 
 @lru_cache(maxsize=256)
 def _pattern(word: str) -> re.Pattern[str]:
-    # Of several marks in a row one is enough: each star may be tried anywhere.
-    pieces = re.split(f"[{ANY}{MANY}]+", word)
+    pieces = word.split(ANY)
+    # Each star may be tried anywhere.
     pieces = pieces if len(pieces) <= 8 else [*pieces[:8], ""]
     return re.compile("[^\\0]*".join(map(re.escape, pieces)), re.DOTALL)

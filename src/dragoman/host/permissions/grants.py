@@ -13,6 +13,7 @@ from dragoman.host.commands.plain_command import plain_words
 from dragoman.host.commands.shell_line import Argv, read_line
 from dragoman.host.rules.access import Access, Command, normalise
 from dragoman.session.content import Diff
+from dragoman.session.state_limits import weigh
 
 _SET_FOR_EVERY_COMMAND = {
     "AGENT_SESSION_ID": re.compile(r"(?s:.*)"),
@@ -31,6 +32,8 @@ def are_harmless(variables: Mapping[str, str]) -> bool:
 
 
 _MOST_COMMANDS = 256
+_MOST_WEIGHT = 8 << 20
+"""Of these commands: one of a hundred kilobytes may have tens of thousands of words."""
 
 
 class Grants:
@@ -45,7 +48,8 @@ class Grants:
         self._diffs += diffs
         for each in access.parts or (access,):
             if (command := _only_command(each)) is not None:
-                self._commands = [*self._commands[1 - _MOST_COMMANDS :], command]
+                self._commands.append(command)
+                self._drop_oldest()
 
     def take_write(self, path: str, content: str, current: str | None) -> bool:
         """Whether writing `content` is what a diff showed: the whole text, or that one change."""
@@ -61,6 +65,15 @@ class Grants:
         if wanted is not None:
             self._commands.remove(wanted)
         return wanted is not None
+
+    def _drop_oldest(self) -> None:
+        weight, first = 0, len(self._commands)
+        for command, _ in reversed(self._commands[-_MOST_COMMANDS:]):
+            weight += weigh(list(command) if isinstance(command, tuple) else command)
+            if weight > _MOST_WEIGHT:
+                break
+            first -= 1
+        del self._commands[:first]
 
     def clear(self) -> None:
         self._diffs.clear()

@@ -63,7 +63,7 @@ class _Places:
         known, ends = self._by_beginning, self._by_end
         tops = tuple(roots)
         for path in paths:
-            above = _above(path, tops)
+            above = (_above if len(path) <= _LONG else _found_above)(path, tops)
             yield from (known[each] for each in above if each in known)
             if real:
                 yield from (real[each] for each in above if each in real)
@@ -189,14 +189,20 @@ def _beginning(glob: str) -> str:
     return f"/{names}" if glob.startswith("/") else names
 
 
-@lru_cache(maxsize=256)
-def _above(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
+_LONG = 256
+"""A path with more characters is not kept: all its beginnings are a hundred times as large."""
+
+
+def _found_above(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
     """What the globs that match a path may begin with, from the top and from each root."""
     found = _lineage(path)
     for root in roots:
         if is_within(path, root):
             found += _lineage(path[len(root.rstrip("/")) + 1 :])
     return tuple(found)
+
+
+_above = lru_cache(maxsize=256)(_found_above)
 
 
 def _lineage(path: str) -> list[str]:
