@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,16 @@ from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.stored import stored_sessions
 from dragoman.hub.stored.stored_sessions import (
+    MOST_SAVED,
     StoredStates,
     snapshot_of,
     state_to_go_on,
     stored_state,
+    written_snapshot,
 )
 from dragoman.session import events as e
 from dragoman.session.content import Text
-from dragoman.session.reduce import reduce
+from dragoman.session.reduce import fold, reduce
 from dragoman.session.state import SessionState, ToolCall
 from dragoman.store.base import Store
 from dragoman.store.records import Batch, Lease, SessionRecord, Snapshot, StoredEvent, encode_event
@@ -164,6 +167,40 @@ def test_a_snapshot_is_in_small_parts_also_of_large_entries() -> None:
         reduce(saved, e.ToolCallUpdated(str(seq), raw_input=values, seq=seq))
     parts = msgspec.json.decode(snapshot_of(saved).body)[2]
     assert [len(part) for part in parts] == [1] * len(saved.entries)
+
+
+def _state_of(text: str) -> SessionState:
+    """A thread of as many messages of a hundred thousand characters as it has room for."""
+    said = [
+        e.AgentMessage(Text(text * 100_000), message_id=str(seq), seq=seq) for seq in range(160)
+    ]
+    return fold(SessionState(), said)
+
+
+def test_a_snapshot_takes_no_more_memory_than_its_body() -> None:
+    state = _state_of("x")
+    tracemalloc.start()
+    try:
+        body = snapshot_of(state).body
+        [_, peak] = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # A buffer grows by half of what it has; encoded at once, the body would be there twice.
+    assert len(body) > 15_000_000
+    assert peak < 1.75 * len(body)
+
+
+def test_a_state_that_is_far_larger_as_json_is_not_saved() -> None:
+    plain, escaped = _state_of("x"), _state_of("\1")
+    assert escaped.size == plain.size
+    assert written_snapshot("s", plain) is not None
+    tracemalloc.start()
+    try:
+        assert written_snapshot("s", escaped) is None
+        [_, peak] = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * MOST_SAVED
 
 
 @pytest.mark.parametrize("how", ["another version", "nonsense", "what was once saved"])

@@ -18,6 +18,7 @@ from support.folding import a_speech, any_events, copied
 from dragoman.host.workspace.changes import MAX_KEPT_BYTES
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running.event_recorder import MAX_SAID, MUCH_BYTES
+from dragoman.hub.stored.stored_sessions import MOST_SAVED
 from dragoman.session import events as e
 from dragoman.session import facts as f
 from dragoman.session.content import (
@@ -495,10 +496,21 @@ def test_the_documentation_states_what_a_session_keeps_in_memory() -> None:
     assert indexed.startswith(f"{MAX_SAID:,} characters")
     assert told["a slow reader"].startswith(_mib(MAX_STREAM_BYTES))
     assert told["changed files"].startswith(f"{_mib(MAX_KEPT_BYTES)} of what was written")
-    floods = MEASURED.read_text()
-    for name, sentence in (("PEAK", "less than {} MiB to a server"), ("LEFT", "at most {} MiB")):
+    saved = next(most for name, most in told.items() if name.startswith("saving the state"))
+    assert saved.startswith(f"entries that take {_mib(MOST_SAVED)} as JSON")
+    floods, security = MEASURED.read_text(), " ".join(SECURITY.read_text().split())
+    for name, sentence in (
+        ("PEAK", "adds less than {} MiB to a server"),
+        (
+            "MANY_PEAK",
+            "A flood of anything else, such as large tool calls, plans, messages between "
+            "sessions or updates that Dragoman does not know, adds less than {} MiB",
+        ),
+        ("WIDE_PEAK", "such as emoji, less than {} MiB"),
+        ("LEFT", "at most {} MiB of that remain"),
+    ):
         [size] = re.findall(rf"^{name} = (\d+) \* MIB$", floods, re.MULTILINE)
-        assert sentence.format(size) in SECURITY.read_text()
+        assert sentence.format(size) in security
 
 
 def _mib(size: int) -> str:

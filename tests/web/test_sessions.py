@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from page.seeding import told_session
 from store.stores import begin, fill
@@ -181,6 +182,26 @@ async def test_entries_are_shown_from_the_end(tmp_path: Path) -> None:
         before = await web.call("GET", f"{path}?entries=3&before=4")
         assert (before["firstEntry"], len(before["entries"])) == (1, 3)
         assert await web.refused("GET", f"{path}?entries=x") == (400, "invalid")
+
+
+@pytest.mark.parametrize("character", ["x", "\1", "\U0001f600"], ids=["plain", "escaped", "wide"])
+async def test_the_entries_of_an_answer_are_limited_by_their_bytes(
+    tmp_path: Path, character: str
+) -> None:
+    async def much(turn: AgentTurn) -> None:
+        for number in range(12):
+            turn.say(character * 1_000_000, message_id=str(number))
+
+    async with served(tmp_path, {"scripted": ScriptedAgent(much)}) as web:
+        session_id = await web.new_session()
+        await web.done(session_id, "say much")
+        path, before, shown = f"/api/sessions/{session_id}", 13, 0
+        while before:
+            found = await web.call("GET", f"{path}?entries=100&before={before}")
+            assert len(msgspec.json.encode(found["entries"])) <= 8 * 1024 * 1024
+            assert found["firstEntry"] + len(found["entries"]) == before
+            before, shown = found["firstEntry"], shown + len(found["entries"])
+        assert shown == 13
 
 
 LARGE = 2**63

@@ -158,7 +158,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """The state of a session after `seq`, encoded."""
 
     seq: int
-    body: bytes
+    body: bytes | bytearray
 
 
 class Owner(msgspec.Struct, frozen=True, omit_defaults=True):

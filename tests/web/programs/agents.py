@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 from dragoman.errors import RemoteError
 from dragoman.testing import AgentTurn, ScriptedAgent
@@ -60,25 +61,56 @@ async def _crowding(turn: AgentTurn) -> None:
 
 
 _FLOOD = "lorem ipsum dolor sit amet " * 40
+_SAID = {"text": _FLOOD, "wide": "\U0001f600" * 1000, "escaped": "\1" * 1000}
+_UNKNOWN = {"sessionUpdate": "unheard_of", "said": _FLOOD}
+_MEGABYTE = 1_000_000
 
 
 async def _floods(turn: AgentTurn) -> None:
-    """`text MEGABYTES`, `tools COUNT` or `terminal MEGABYTES`: says, does or prints so much."""
+    """`terminal`, `text`, `wide`, `escaped`, `calls` or `unknown` and how many megabytes to say;
+    `tools`, `plans` or `messages` and how many."""
     what, told = turn.text.split()
     count = int(told)
     if what == "terminal":
-        line = f"yes {_FLOOD.strip()} | head -c {count * 1_000_000}"
+        line = f"yes {_FLOOD.strip()} | head -c {count * _MEGABYTE}"
         terminal_id = await turn.create_terminal("sh", "-c", line)
         await turn.terminal("wait_for_exit", terminal_id)
-    for number in range(count * 1_000_000 // len(_FLOOD) if what == "text" else 0):
-        turn.say(_FLOOD)
+        return
+    if what not in ("tools", "plans", "messages"):
+        count = count * _MEGABYTE // len(_SAID.get(what, _FLOOD).encode())
+    for number in range(count):
+        _say_one(turn, what, number)
         if number % 100 == 0:
             await turn.drain()
-    for number in range(count if what == "tools" else 0):
-        title = f"Change file {number} of many"
-        turn.tool_call(f"call-{number}", title, kind="edit", status="completed")
-        if number % 100 == 0:
-            await turn.drain()
+
+
+def _say_one(turn: AgentTurn, what: str, number: int) -> None:
+    match what:
+        case "text":
+            turn.say(_FLOOD)
+        case "tools":
+            title = f"Change file {number} of many"
+            turn.tool_call(f"call-{number}", title, kind="edit", status="completed")
+        case "calls":
+            content = [{"type": "content", "content": {"type": "text", "text": _FLOOD}}]
+            _tell(turn, sessionUpdate="tool_call_update", toolCallId=f"c{number}", content=content)
+        case "plans":
+            step = {"content": f"step {number}", "priority": "high", "status": "pending"}
+            plan = {"type": "items", "planId": f"p{number}", "entries": [step]}
+            _tell(turn, sessionUpdate="plan_update", plan=plan)
+        case "messages":
+            content = [{"type": "text", "text": f"message {number} of another session"}]
+            _tell(turn, sessionUpdate="session_message", messageId=f"m{number}", content=content)
+        case "unknown":
+            _tell(turn, **_UNKNOWN)
+        case _:
+            # Many messages: a single one would be cut.
+            turn.say(_SAID[what], f"m{number // 100}")
+
+
+def _tell(turn: AgentTurn, **update: Any) -> None:
+    """Word for word, and without remembering it."""
+    turn.update(update, keep=False)
 
 
 steady = ScriptedAgent(_steadily, name="steady")

@@ -47,6 +47,10 @@ something in addition to its own. Many small values are the dearest: some ten mi
 _FOLD = f"{__version__}, camelCase"
 """Which fold made a snapshot: another one may come to something else."""
 
+MOST_SAVED = 2 * LIMITS.thread
+"""Bytes of the entries in a snapshot. A session with more has none and is folded from its events:
+to save characters that take two to six bytes in JSON would take several times what they do."""
+
 # JSON, as the events are: MessagePack has no integers beyond 64 bits, and agents send some.
 _encoder = msgspec.json.Encoder()
 
@@ -74,14 +78,26 @@ def _entries_decoder() -> msgspec.json.Decoder[list[AnyEntry]]:
 _saved = msgspec.json.Decoder(_Saved)
 
 
+class _TooMuchToSave(Exception):
+    pass
+
+
 def snapshot_of(state: SessionState) -> Snapshot:
-    parts = _portions(state.entries, lambda entry: _EVENT + entry.size)
-    saved = _Saved(
-        _FOLD,
-        msgspec.Raw(_encoder.encode(msgspec.structs.replace(state, entries=[]))),
-        [msgspec.Raw(_encoder.encode(part)) for part in parts],
-    )
-    return Snapshot(state.last_seq, _encoder.encode(saved))
+    """The JSON of a `_Saved`, written in one place: encoded at once it would be there twice."""
+    body = bytearray(_encoder.encode([_FOLD]))
+    body[-1:] = b","
+    _encoder.encode_into(msgspec.structs.replace(state, entries=[]), body, -1)
+    body += b",["
+    most = len(body) + MOST_SAVED
+    separator = b""
+    for part in _portions(state.entries, lambda entry: _EVENT + entry.size):
+        body += separator
+        separator = b","
+        _encoder.encode_into(part, body, -1)
+        if len(body) > most:
+            raise _TooMuchToSave
+    body += b"]]"
+    return Snapshot(state.last_seq, body)
 
 
 async def stored_state(store: Store, session_id: str) -> SessionState:
@@ -136,10 +152,12 @@ async def state_to_go_on(store: Store, lease: Lease) -> SessionState:
 
 
 def written_snapshot(session_id: str, state: SessionState) -> Snapshot | None:
-    """None for a state that cannot be written: it is folded from its events each time, which does
-    not make it fail."""
+    """None for a state that is too large or cannot be written: it is folded from its events each
+    time, which does not make it fail."""
     try:
         return snapshot_of(state)
+    except _TooMuchToSave:
+        return None
     except Exception:
         logger.exception("session %s continues without a snapshot", session_id)
         return None

@@ -92,6 +92,15 @@ class Database:
         except apsw.Error as error:
             self._fail(error)
 
+    def fill_blob(self, table: str, column: str, rowid: int, body: bytes | bytearray) -> None:
+        """Write what a `zeroblob` left room for. As a value of a statement it would be copied
+        twice."""
+        try:
+            with self._db.blob_open("main", table, column, rowid, True) as blob:
+                blob.write(body)
+        except apsw.Error as error:
+            self._fail(error)
+
     @property
     def in_transaction(self) -> bool:
         return not self._db.get_autocommit()

@@ -56,7 +56,7 @@ _SNAPSHOT = """
 SELECT n.seq, n.body FROM snapshots n JOIN sessions s ON s.key = n.session
 WHERE s.id = ? AND NOT s.deleted AND n.seq <= s.last_seq
 """
-_SAVE = "INSERT OR REPLACE INTO snapshots (session, seq, body) VALUES (?, ?, ?)"
+_SAVE = "INSERT OR REPLACE INTO snapshots (session, seq, body) VALUES (?, ?, zeroblob(?))"
 _COPY_SNAPSHOT = """
 INSERT OR REPLACE INTO snapshots (session, seq, body)
 SELECT ?, seq, body FROM snapshots WHERE session = ? AND seq <= ?
@@ -121,7 +121,9 @@ def snapshot(db: Database, session_id: str) -> Snapshot | None:
 
 
 def save_snapshot(db: Database, lease: Lease, saved: Snapshot) -> None:
-    db.run(_SAVE, (fenced(db, lease).key, saved.seq, saved.body))
+    key = fenced(db, lease).key
+    db.run(_SAVE, (key, saved.seq, len(saved.body)))
+    db.fill_blob("snapshots", "body", key, saved.body)
 
 
 def begin_copy(db: Database, source: str, lease: Lease, upto: int | None) -> int:

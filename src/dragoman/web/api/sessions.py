@@ -67,6 +67,9 @@ _SUBAGENTS = 2 * 1024 * 1024
 _SUBAGENT_ENTRIES = 200
 """What the entries of all subagents weigh, and how many of each are sent."""
 _LARGEST_ANSWER = 8 * 1024 * 1024
+_WIDEST = 6
+"""Bytes of a character in JSON."""
+_encoder = msgspec.json.Encoder()
 """What the entries of one answer weigh."""
 _MAX_PAGES = 20
 """Of the store, that are searched for the words of one request."""
@@ -291,13 +294,15 @@ def _shown(
         last = state.entry_count if query.before is None else min(query.before, state.entry_count)
         end = last - state.entries_before
         entries = state.entries[max(0, end - query.entries) : max(0, end)]
+    # What certainly fits is not encoded to know how large it is.
+    is_small = _WIDEST * sum(ROW + entry.size for entry in entries) <= _LARGEST_ANSWER
     fitting: list[AnyEntry] = []
     size = 0
-    for entry in reversed(entries):
-        size += ROW + entry.size
+    for entry in map(_compact, reversed(entries)):
+        size += 0 if is_small else len(_encoder.encode(entry))
         if fitting and size > _LARGEST_ANSWER:
             break
-        fitting.append(_compact(entry))
+        fitting.append(entry)
     return last - len(fitting), fitting[::-1]
 
 
