@@ -213,6 +213,7 @@ class LimitWatch:
 
     def _stop(self, turn: Turn, cap: _Cap, spent: Spending, outcome: LimitOutcome) -> None:
         self._tell(turn, cap, spent, outcome)
+        self._session.gate.consent.hold.stop(turn)
         self._session.stop_turn(turn)
         self._session.spawn(self._see_it_end(turn))
 

@@ -1,4 +1,5 @@
-"""Keeps what an agent asks for waiting while a person is asked whether its turn may continue."""
+"""Keeps what an agent asks for waiting while a person is asked whether its turn may continue, and
+refuses it once the turn was stopped at a limit."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ class Hold:
     def __init__(self, running: Callable[[], Held | None]) -> None:
         self._running = running
         self._reasons = 0
+        self._stopped: Held | None = None
         self._free = asyncio.Event()
         self._free.set()
 
@@ -33,11 +35,16 @@ class Hold:
         if not self._reasons:
             self._free.set()
 
+    def stop(self, turn: Held) -> None:
+        """Nothing passes for as long as this turn runs: the agent may have sent much already."""
+        self._stopped = turn
+
     async def admits(self) -> bool:
-        """Wait until it is open; False if the turn that was held has ended, or is being stopped."""
-        if not self._reasons:
-            return True
+        """Wait until it is open; False if the turn that was held has ended, or is being stopped,
+        and if the one that runs was stopped at a limit."""
         turn = self._running()
+        if not self._reasons:
+            return turn is None or turn is not self._stopped
         while self._reasons:
             await self._free.wait()
         return turn is not None and turn is self._running() and not turn.cancel_requested
