@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +68,14 @@ async def test_what_streams_in_after_the_limit_is_recorded_and_nothing_of_it_is_
 
         late = {number for _, number, allowed in answers(agent) if allowed and number >= AT}
         assert late == set()
-        done = {path.name for path in tmp_path.iterdir()}
-        assert (
-            {"1.txt"}
-            <= done
-            <= {f"{number}.txt" for number in range(AT)} | {f"run-{number}" for number in range(AT)}
-        )
+        assert 1 in steps_done(tmp_path)
+        assert max(steps_done(tmp_path)) < AT
         assert session.pending == []
+
+
+def steps_done(folder: Path) -> set[int]:
+    """Those of which there is a file."""
+    return {int(re.sub(r"\D", "", path.name)) for path in folder.iterdir()}
 
 
 def answers(agent: RawAgent) -> list[tuple[str, int, bool]]:

@@ -1,5 +1,7 @@
-"""Keeps what an agent asks for waiting while a person is asked whether its turn may continue, and
-refuses it once the turn was stopped at a limit."""
+"""Keeps what an agent asks for waiting while a person is asked whether its turn may continue.
+
+Once the turn was stopped at a limit, it is refused.
+"""
 
 from __future__ import annotations
 
