@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import signal
+import stat
 import subprocess
 import sys
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,14 @@ from support.folders import Watched, contents, git
 
 from dragoman.errors import DragomanError, RevertConflict
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
-from dragoman.host.snapshots.snapshots import Reverted
+from dragoman.host.snapshots.snapshots import Reverted, Snapshots, undo_of
+from dragoman.host.snapshots.timeline import Timeline
+from dragoman.host.snapshots.undo_plan import Choice, Choices
 from dragoman.host.workspace.changes import Change
+from dragoman.session.events import WorkspaceSnapshot
 from dragoman.session.facts import RootSnapshot
 
 PROGRAMS = Path(__file__).parent / "programs"
-LONG = (pytest.mark.soak, pytest.mark.within(10_800))
 
 
 @pytest.fixture
@@ -34,6 +37,11 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def watched(folder: Path, tmp_path: Path) -> Watched:
     return Watched(folder, tmp_path / "data")
+
+
+def umask() -> int:
+    os.umask(now := os.umask(0o077))
+    return now
 
 
 def lines(*numbers: int) -> str:
@@ -270,6 +278,130 @@ async def test_nothing_is_written_through_a_link(
     assert list(outside.iterdir()) == []
 
 
+async def test_a_private_file_that_comes_back_is_private(folder: Path, watched: Watched) -> None:
+    for name, mode in (("secret", 0o600), ("program", 0o700), ("open", 0o644)):
+        (folder / name).write_text(f"{name}\n")
+        (folder / name).chmod(mode)
+    names = ("secret", "program", "open")
+    await watched.turn("t", lambda _: [(folder / name).unlink() for name in names])
+    await watched.revert()
+    modes = {name: stat.S_IMODE((folder / name).stat().st_mode) for name in names}
+    assert modes == {"secret": 0o600, "program": 0o700, "open": 0o666 & ~umask()}
+
+
+async def test_a_file_that_is_kept_stays_although_nobody_changed_it(
+    folder: Path, watched: Watched
+) -> None:
+    await watched.turn("t", lambda _: [(folder / name).write_text("x\n") for name in ("a", "b")])
+    done = await watched.revert(a="keep")
+    assert (done.paths, done.kept) == ([str(folder / "b")], [str(folder / "a")])
+    assert [*contents(folder)] == ["a"]
+
+
+async def test_what_is_in_the_way_is_said_all_at_once_and_can_be_kept(
+    folder: Path, watched: Watched
+) -> None:
+    for name in ("d/one", "d/two", "file", "edited"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("before\n")
+
+    def act(_: Path) -> None:
+        shutil.rmtree(folder / "d")
+        (folder / "file").unlink()
+        (folder / "edited").write_text("agent\n")
+
+    await watched.turn("t", act)
+    (folder / "d").write_text("a person's\n")
+    (folder / "file").mkdir()
+    (folder / "file" / "inside").write_text("a person's\n")
+    now = contents(folder)
+    for force in (False, True):  # it would take a file that was not named
+        with pytest.raises(RevertConflict) as refused:
+            await watched.revert(force=force)
+        assert not refused.value.by_force
+        assert refused.value.reasons == {
+            str(folder / "d" / "one"): "a file is now where its folder was",
+            str(folder / "d" / "two"): "a file is now where its folder was",
+            str(folder / "file"): "a folder is now in its place",
+        }
+        assert contents(folder) == now
+    kept: dict[str, Choice] = {str(folder / name): "keep" for name in ("d/one", "d/two", "file")}
+    await watched.restore(undo_of(watched.timeline, "t", choices=Choices(kept)))
+    assert contents(folder) == now | {"edited": (b"before\n", False)}
+
+
+async def test_two_folders_are_restored_together_or_not_at_all(tmp_path: Path) -> None:
+    roots = [tmp_path / name for name in ("here", "there")]
+    snapshots, timeline = Snapshots(tmp_path / "data"), Timeline()
+    for root in roots:
+        (root / "empty").mkdir(parents=True)
+        (root / "file").write_text("before\n")
+
+    def take() -> Awaitable[list[RootSnapshot]]:
+        return snapshots.take([str(each) for each in roots], "s")
+
+    timeline.feed(WorkspaceSnapshot("turn_start", "t", await take()))
+    for root in roots:
+        (root / "file").write_text("agent\n")
+        (root / "new").mkdir()
+        (root / "new" / "file").write_text("agent\n")
+        (root / "empty").rmdir()
+    timeline.feed(WorkspaceSnapshot("turn_end", "t", await take()))
+    now = contents(tmp_path, but=["data"])
+
+    def overtake(event: object) -> None:
+        timeline.feed(event)
+        if isinstance(event, WorkspaceSnapshot) and event.moment == "restore_start":
+            (roots[1] / "file").write_text("a person's\n")  # after it was planned
+
+    with pytest.raises(RevertConflict, match="changed just now"):
+        await snapshots.restore(
+            undo_of(timeline, "t"),
+            lambda _: (),
+            restore_id="restore-1",
+            session_id="s",
+            record=overtake,
+        )
+    assert contents(tmp_path, but=["data"]) == now | {"there/file": (b"a person's\n", False)}
+    assert list((tmp_path / "data").glob("*/journal/*")) == []
+
+
+async def test_what_someone_does_during_a_revert_is_not_undone_with_it(
+    folder: Path, watched: Watched
+) -> None:
+    (folder / "file").write_text("before\n")
+    await watched.turn("t", lambda _: (folder / "file").write_text("agent\n"))
+    really = watched.timeline.feed
+
+    def feed(event: object) -> None:
+        really(event)
+        if isinstance(event, WorkspaceSnapshot) and event.moment == "restore_start":
+            (folder / "theirs").write_text("a person's\n")
+
+    watched.timeline.feed = feed
+    await watched.revert()
+    await watched.revert("restore-1")
+    assert contents(folder) == {
+        "file": (b"agent\n", False),
+        "theirs": (b"a person's\n", False),
+    }
+    await watched.turn("next", lambda _: None)
+    by = {Path(each.path).name: each.by for each in (await watched.changes()).files}
+    assert by["theirs"] == ["other"]
+
+
+async def test_git_that_is_ended_leaves_no_lock_for_the_next(
+    folder: Path, watched: Watched
+) -> None:
+    await watched.take()
+    shadow = watched.snapshots.shadow(str(folder))
+    lock = Path(shadow.git.directory) / "index.lock"
+    lock.write_bytes(b"half an index")
+    (folder / "file").write_text("x\n")
+    [root] = (await watched.take()).roots  # in the same process
+    assert (root.problem, lock.exists()) == ("", False)
+
+
 # ── what is left out, and what cannot be read ─────────────────────────────────────────────────
 
 
@@ -469,87 +601,3 @@ async def test_a_snapshot_that_is_killed_half_way_is_taken_again(
     [root] = (await watched.take()).roots
     assert root.tree is not None
     assert root.problem == ""
-
-
-# ── a person, an agent, put-backs and restores, in any order ──────────────────────────────────
-
-
-class Story:
-    """Random edits of two texts. Every line is written once, so each can be looked for."""
-
-    def __init__(self, seed: int, watched: Watched) -> None:
-        self.dice = random.Random(seed)
-        self.watched = watched
-        self.persons: set[str] = set()
-        self._number = seed * 1_000
-        self._turns = 0
-
-    @property
-    def files(self) -> list[Path]:
-        return [self.watched.folder / name for name in ("one", "two")]
-
-    def edit(self, who: str) -> None:
-        file = self.dice.choice(self.files)
-        text = file.read_text().splitlines(keepends=True) if file.exists() else []
-        self._number += 1
-        line = f"{who} {self._number}\n"
-        at = self.dice.randint(0, len(text))
-        # Neither removes a line of the person's: those are what is looked for.
-        if self.dice.random() < 0.5 and at < len(text) and not text[at].startswith("person"):
-            text[at] = line
-        else:
-            text.insert(at, line)
-        file.write_text("".join(text))
-        if who == "person":
-            self.persons.add(line)
-
-    async def go_on(self) -> None:
-        match self.dice.choice(("person", "agent", "agent", "put back", "restore")):
-            case "person":
-                self.edit("person")
-            case "agent":
-                self._turns += 1
-                await self.watched.turn(f"turn-{self._turns}", lambda _: self.edit("agent"))
-            case "put back":
-                if hunks := [h for f in (await self.watched.changes()).files for h in f.hunks]:
-                    ours = [hunk for hunk in hunks if "other" not in hunk.by]
-                    if ours:
-                        await self.revert(hunks=[self.dice.choice(ours).id])
-            case _:
-                steps = [each.id for each in self.watched.timeline.steps]
-                if steps:
-                    await self.revert(self.dice.choice(steps))
-
-    async def revert(self, *steps: str, hunks: list[str] | None = None) -> None:
-        known = [each.id for each in self.watched.timeline.steps] if hunks else steps
-        try:
-            await self.watched.revert(*known, hunks=hunks)
-        except RevertConflict as conflict:
-            names = {Path(path).name: "keep" for path in conflict.reasons}
-            await self.watched.revert(*known, hunks=hunks, **names)  # pyright: ignore
-
-    def check(self) -> None:
-        there = "".join(file.read_text() for file in self.files if file.exists())
-        assert [line for line in self.persons if line not in there] == []
-
-
-@pytest.mark.parametrize("count", [50, pytest.param(1_000, marks=LONG)])
-async def test_no_edit_of_a_person_is_ever_lost(folder: Path, tmp_path: Path, count: int) -> None:
-    for seed in range(count):
-        for name in ("one", "two"):
-            (folder / name).write_text("".join(f"{name} {seed} {n}\n" for n in range(12)))
-        story = Story(seed, Watched(folder, tmp_path / "data"))
-        for _ in range(6):
-            await story.go_on()
-            story.check()
-
-
-async def test_without_a_person_all_is_as_before(folder: Path, watched: Watched) -> None:
-    for name in ("one", "two"):
-        (folder / name).write_text("".join(f"{name} {n}\n" for n in range(12)))
-    before = contents(folder)
-    story = Story(1, watched)
-    for turn in range(4):
-        await watched.turn(f"turn-{turn}", lambda _: [story.edit("agent") for _ in range(3)])
-    await watched.revert()
-    assert contents(folder) == before

@@ -81,9 +81,15 @@ async def test_gits_rules_say_what_is_ignored(folder: Path, watched: Watched) ->
         for name in ("ignored", "excluded", "forced", "untracked"):
             (folder / name).write_text("agent\n")
 
+    (folder / "build").mkdir()
+    (folder / "build" / "one").touch()
+    (folder / ".git" / "info" / "exclude").write_text("excluded\nbuild\n")
     await watched.turn("t", act)
-    names = {Path(each.path).name for each in (await watched.changes()).files}
-    assert names == {"forced", "untracked"}
+    found = await watched.changes()
+    assert {Path(each.path).name for each in found.files} == {"forced", "untracked"}
+    # What nobody watched is said.
+    assert found.ignored == [f"{folder}/{name}" for name in ("build/", "excluded", "ignored")]
+    assert found.ignored_count == 3
 
 
 async def test_a_part_of_a_repository_follows_the_rules_above_it(

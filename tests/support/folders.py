@@ -97,13 +97,16 @@ class Watched:
         chosen: dict[str, Choice] = {
             str(self.folder / name.replace("_", ".")): each for name, each in choices.items()
         }
-        self._restores += 1
         undo = Undo(
             steps=wanted,
             paths=None if paths is None else [str(self.folder / path) for path in paths],
             hunks=hunks,
             choices=Choices(chosen, force),
         )
+        return await self.restore(undo)
+
+    async def restore(self, undo: Undo) -> Reverted:
+        self._restores += 1
         return await self.snapshots.restore(
             undo,
             self.written,

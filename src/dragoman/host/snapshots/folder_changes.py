@@ -96,7 +96,9 @@ class FolderProblem(msgspec.Struct, kw_only=True, rename="camel"):
 class FolderChanges(msgspec.Struct, kw_only=True, rename="camel"):
     """What changed in a session's folders. `complete` is false if files were left out because they
     are too large together; `tracked` is false if there are no snapshots, so that only what Dragoman
-    itself wrote is known. `live` says that a turn is running."""
+    itself wrote is known. `live` says that a turn is running. `ignored` are the first of the
+    `ignored_count` files and folders (with a slash) that git ignores, so that nobody watches
+    them."""
 
     files: list[ChangedFile] = []
     complete: bool = True
@@ -104,6 +106,8 @@ class FolderChanges(msgspec.Struct, kw_only=True, rename="camel"):
     live: bool = False
     problems: list[FolderProblem] = []
     left_out: list[LeftOut] = []
+    ignored: list[str] = []
+    ignored_count: int = 0
 
 
 class Difference(msgspec.Struct):

@@ -20,6 +20,8 @@ class FolderScan(msgspec.Struct):
     """What to read into the index, and what to drop from it."""
 
     paths: list[bytes] = []
+    private: set[bytes] = set()
+    """Those of them that only their owner may read."""
     dropped: list[bytes] = []
     left_out: list[LeftOut] = []
     empty_folders: list[str] = []
@@ -33,9 +35,10 @@ def scan_of(found: FolderListing, top: bytes, limits: SnapshotLimits) -> FolderS
     folders = _RealFolders(top)
     for name in (*found.known, *found.new):
         path = os.path.join(top, name)
-        objection = None
+        objection, is_private = None, False
         try:
             status = os.lstat(path)
+            is_private = stat.S_ISREG(status.st_mode) and not status.st_mode & 0o077
             is_file = _is_file(status) and folders.has(os.path.dirname(name))
             if is_file:
                 objection = _objection(path, name, status, limits)
@@ -47,6 +50,8 @@ def scan_of(found: FolderListing, top: bytes, limits: SnapshotLimits) -> FolderS
             scan.left_out.append(objection)
         if is_file and objection is None:
             scan.paths.append(name)
+            if is_private:
+                scan.private.add(name)
         elif name in found.known or not is_file:
             scan.dropped.append(name)
             scan.is_unfinished |= not is_file and os.path.isdir(path)

@@ -97,9 +97,10 @@ class Git:
         seconds: float = SECONDS,
         ends_with: tuple[int, ...] = (0,),
         most: int = _MOST_OUTPUT,
+        index: str | None = None,
     ) -> bytes:
-        """What git prints, `most` bytes. Raises GitFailed unless it ends with one of these codes,
-        and GitStuck."""
+        """What git prints, `most` bytes; with another `index` than the repository's own. Raises
+        GitFailed unless it ends with one of these codes, and GitStuck."""
         chosen = {**_SAFELY, **self.settings, **(settings or {})}
         options = [word for name, value in chosen.items() for word in ("-c", f"{name}={value}")]
         words = [git_program(self.apart_from), *options, *map(os.fsdecode, arguments)]
@@ -109,6 +110,8 @@ class Git:
             "GIT_CONFIG_GLOBAL": "/dev/null",
             "HOME": self.directory,
         }
+        if index is not None:
+            environment["GIT_INDEX_FILE"] = index
         # Not in the work tree, where git would look only at what is beneath.
         order = _Order(words, environment, seconds, ends_with, most)
         try:

@@ -7,21 +7,22 @@ takes back what it has done. Each file is replaced as a whole, and no link is fo
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from dragoman.data_directory import private_file
-from dragoman.errors import RemoteError, RevertConflict
+from dragoman.errors import RemoteError, ResourceNotFound, RevertConflict
 from dragoman.host.snapshots.folder_scan import shown
 from dragoman.host.snapshots.git_output import LINK, PLAIN, PROGRAM, Blob
 from dragoman.host.snapshots.shadow import Shadow
-from dragoman.host.workspace.atomic import Existing, read_up_to, remove, replace
+from dragoman.host.workspace.atomic import Existing, Swap, read_up_to, remove, replace
 from dragoman.host.workspace.jail import Jail, Known, Target, reason_of
 from dragoman.host.workspace.regular_file import SAFELY
 
@@ -55,68 +56,141 @@ class RestoreJournal(msgspec.Struct):
     emptied: list[bytes] = []
     left: dict[str, str] = {}
     """Files that someone changed before the rest could be done, and why they stay as they are."""
+    parts: list[bytes] = []
+    """Where the shadows of the session's other folders are, which have a part each: with this
+    journal, all of them are to be done."""
+
+
+_WHOLE, _PART, _NEW = ".json", ".part", ".new"
 
 
 def journals(directory: Path) -> Iterator[Path]:
     """Those that were left in the folder of a shadow, or stand for what is being done."""
-    return iter(sorted((directory / "journal").glob("*.json")))
+    return iter(sorted((directory / "journal").glob(f"*{_WHOLE}")))
 
 
-async def carry_out(shadow: Shadow, journal: RestoreJournal) -> None:
-    """Do all of it, or nothing. Raises RevertConflict. For one who holds the lock."""
-    path = shadow.directory / "journal" / f"{journal.restore_id}.json"
-    await asyncio.to_thread(_write, path, journal)
-    work = _Work(shadow)
+def rests(directory: Path) -> list[Path]:
+    """What of journals may have been left without one."""
+    return [each for end in (_PART, _NEW) for each in (directory / "journal").glob(f"*{end}")]
+
+
+async def carry_out(works: Sequence[tuple[Shadow, RestoreJournal]]) -> None:
+    """Do all of it, or nothing. Raises RevertConflict. For one who holds the locks."""
+    paths = [_path(shadow, journal.restore_id, _PART) for shadow, journal in works]
+    first, journal = works[0]
+    paths[0] = _path(first, journal.restore_id, _WHOLE)
+    others = [os.fsencode(shadow.directory) for shadow, _ in works[1:]]
+    await asyncio.to_thread(_write_all, paths, [each for _, each in works], others)
+    done: list[_Work] = []
     try:
-        await work.do(journal)
+        for shadow, journal in works:
+            done.append(_Work(shadow, journal.restore_id))
+            await done[-1].do(journal)
     except BaseException:
-        await asyncio.shield(work.take_back())
+        await asyncio.shield(_take_back(done))
         raise
     finally:
-        _done(path)
+        _remove(paths)
 
 
-async def finish(shadow: Shadow, path: Path) -> RestoreJournal:
+async def _take_back(done: Sequence[_Work]) -> None:
+    for each in reversed(done):
+        await each.take_back()
+
+
+def unfinished(path: Path) -> list[Path]:
+    """The folders of the shadows that the journal is about, its own first; none once it is done."""
+    with suppress(FileNotFoundError):
+        return [path.parent.parent, *(Path(os.fsdecode(each)) for each in _read(path).parts)]
+    return []
+
+
+async def finish(shadows: Sequence[Shadow], path: Path) -> RestoreJournal:
     """Do the rest of what a killed process began; what someone changed since is `left`. For one
-    who holds the lock."""
-    journal = _read(path)
-    work = _Work(shadow, left=journal.left)
-    await work.do(journal)
-    _done(path)
-    return journal
+    who holds the locks."""
+    whole = _read(path)
+    paths = [path]
+    for shadow in shadows:
+        journal = whole
+        if shadow.directory != path.parent.parent:
+            paths.append(_path(shadow, whole.restore_id, _PART))
+            if not paths[-1].exists():
+                continue
+            journal = _read(paths[-1])
+        work = _Work(shadow, journal.restore_id, left=whole.left)
+        await work.clean_up(journal)
+        await work.do(journal)
+    _remove(paths)
+    return whole
+
+
+def drop(rest: Path, directories: Iterable[Path]) -> None:
+    """Unless its journal is still there: then it is a part of that. Without one, nothing was done.
+    For one who holds the lock."""
+    name = rest.with_suffix(_WHOLE).name
+    is_part = rest.suffix == _PART
+    if not (is_part and any((each / "journal" / name).exists() for each in directories)):
+        rest.unlink(missing_ok=True)
+
+
+def _path(shadow: Shadow, restore_id: str, suffix: str) -> Path:
+    return shadow.directory / "journal" / f"{restore_id}{suffix}"
 
 
 def _read(path: Path) -> RestoreJournal:
     return msgspec.json.decode(path.read_bytes(), type=RestoreJournal)
 
 
-def _done(path: Path) -> None:
-    path.unlink(missing_ok=True)
+def _remove(paths: Iterable[Path]) -> None:
+    """The journal before its parts: without it, they are nothing."""
+    for path in paths:
+        path.unlink(missing_ok=True)
 
 
 class _Work:
     """What has been done so far. With `left`, what cannot be done is noted there."""
 
-    def __init__(self, shadow: Shadow, left: dict[str, str] | None = None) -> None:
+    def __init__(self, shadow: Shadow, restore_id: str, left: dict[str, str] | None = None) -> None:
         self._shadow = shadow
+        self._restore_id = restore_id
+        self._private = shadow.private()
         self._jail = Jail((shadow.root,))
         self._done: list[Operation] = []
         self._left = left
+        self._made: list[str] = []
+        """Folders, each after the one it is in."""
+        self._emptied: list[tuple[str, int]] = []
+        """Folders that were removed, each before the one it was in, with their permissions."""
 
     async def do(self, journal: RestoreJournal) -> None:
         """What is deleted makes room for what is created."""
         deleted = [each for each in journal.operations if each.after is None]
         created = [each for each in journal.operations if each.after is not None]
         await self._place_all(deleted)
-        self._remove(journal.emptied)
+        await asyncio.to_thread(self._remove, journal.emptied)
         await self._place_all(created)
-        self._make(journal.made)
+        await asyncio.to_thread(self._make, [(os.fsdecode(each), None) for each in journal.made])
 
     async def take_back(self) -> None:
         done, self._done, self._left = self._done, [], {}
-        deleted = [each.back for each in reversed(done) if each.before is None]
-        await self._place_all(deleted)
+        await self._place_all([each.back for each in reversed(done) if each.before is None])
+        await asyncio.to_thread(self._jail.remove_directories, self._made)
+        await asyncio.to_thread(self._make, self._emptied[::-1])
         await self._place_all([each.back for each in reversed(done) if each.before is not None])
+
+    async def clean_up(self, journal: RestoreJournal) -> None:
+        """What a killed process may have left under names of its own."""
+        await asyncio.to_thread(self._clean_up, journal)
+
+    def _clean_up(self, journal: RestoreJournal) -> None:
+        for each in journal.operations:
+            with suppress(RemoteError), self._jail.target(_known(each.path)) as target:
+                os.unlink(self._temporary(each), dir_fd=target.directory)
+
+    def _temporary(self, operation: Operation) -> str:
+        """The same one whenever this restore works on this file."""
+        name = self._restore_id.encode() + b"\0" + operation.path
+        return f".dragoman-{hashlib.sha256(name).hexdigest()[:16]}"
 
     async def _place_all(self, operations: Sequence[Operation]) -> None:
         sizes = await self._shadow.sizes([each.after.id for each in operations if each.after])
@@ -127,9 +201,11 @@ class _Work:
     def _place_some(self, operations: Sequence[Operation], contents: dict[str, bytes]) -> None:
         for each in operations:
             path = shown(each.path)
+            if self._left is not None and each.after is None and self._is_gone(each):
+                continue
             try:
                 content = b"" if each.after is None else contents[each.after.id]
-                place(self._jail, each, content, self._shadow.limits.file_bytes)
+                self._place(each, content)
             except Overtaken:
                 self._object(path, _OVERTAKEN)
             except KeyError:
@@ -139,21 +215,56 @@ class _Work:
             else:
                 self._done.append(each)
 
+    def _place(self, operation: Operation, content: bytes) -> None:
+        path, temporary = _known(operation.path), self._temporary(operation)
+        with self._jail.target(path, create=operation.after is not None) as target:
+            most = self._shadow.limits.file_bytes
+            swap = Swap(
+                temporary,
+                operation.before is not None,
+                functools.partial(_must_be_as_before, target, operation, most),
+                is_program=operation.after is not None and operation.after.mode == PROGRAM,
+                is_private=self._shadow.name_of(operation.path) in self._private,
+            )
+            place(target, operation, content, swap, most)
+            self._made += target.made
+
+    def _is_gone(self, operation: Operation) -> bool:
+        """Also if its folder is gone by now, or a folder is in its place: that came after it."""
+        try:
+            with self._jail.target(_known(operation.path)) as target:
+                status = os.stat(target.name, dir_fd=target.directory, follow_symlinks=False)
+                return stat.S_ISDIR(status.st_mode)
+        except ResourceNotFound:
+            return True
+        except RemoteError:
+            return False
+
     def _object(self, path: str, reason: str) -> None:
         if self._left is None:
             raise RevertConflict({path: reason}, by_force=reason == _OVERTAKEN)
         self._left[path] = reason
 
-    def _remove(self, folders: Sequence[bytes]) -> None:
-        # The jail removes the last one first.
-        self._jail.remove_directories([Known(os.fsdecode(each)) for each in reversed(folders)])
+    def _remove(self, folders: Iterable[bytes]) -> None:
+        for each in folders:
+            with suppress(RemoteError), self._jail.target(_known(each)) as target:
+                status = os.stat(target.name, dir_fd=target.directory, follow_symlinks=False)
+                os.rmdir(target.name, dir_fd=target.directory)
+                self._emptied.append((target.path, stat.S_IMODE(status.st_mode)))
 
-    def _make(self, folders: Sequence[bytes]) -> None:
-        for folder in folders:
-            with suppress(RemoteError):
-                path = Known(os.fsdecode(folder))
-                with self._jail.target(path, create=True) as target, suppress(FileExistsError):
+    def _make(self, folders: Iterable[tuple[str, int | None]]) -> None:
+        for folder, mode in folders:
+            with suppress(RemoteError), self._jail.target(Known(folder), create=True) as target:
+                self._made += target.made
+                with suppress(FileExistsError):
                     os.mkdir(target.name, dir_fd=target.directory)
+                    self._made.append(target.path)
+                    if mode is not None:
+                        os.chmod(target.name, mode, dir_fd=target.directory)
+
+
+def _known(path: bytes) -> Known:
+    return Known(os.fsdecode(path))
 
 
 def _batches(
@@ -171,10 +282,16 @@ def _batches(
         yield some
 
 
+def _write_all(paths: Sequence[Path], works: Sequence[RestoreJournal], others: list[bytes]) -> None:
+    """Durable before anything is touched; the first one last, which makes them one."""
+    whole = msgspec.structs.replace(works[0], parts=others)
+    for path, journal in (*zip(paths[1:], works[1:], strict=True), (paths[0], whole)):
+        _write(path, journal)
+
+
 def _write(path: Path, journal: RestoreJournal) -> None:
-    """Durable before anything is touched."""
     path.parent.mkdir(exist_ok=True, mode=0o700)
-    new = path.with_suffix(".new")
+    new = path.with_suffix(_NEW)
     with open(new, "wb", opener=private_file) as file:
         file.write(msgspec.json.encode(journal))
         file.flush()
@@ -190,60 +307,43 @@ def _write(path: Path, journal: RestoreJournal) -> None:
 # ── one file ──────────────────────────────────────────────────────────────────────────────────
 
 
-def place(jail: Jail, operation: Operation, content: bytes, most: int) -> None:
+def place(target: Target, operation: Operation, content: bytes, swap: Swap, most: int) -> None:
     """Raises Overtaken, and what the jail raises. A file larger than `most` is not what is
     expected."""
-    path = Known(os.fsdecode(operation.path))
-    with jail.target(path, create=operation.after is not None) as target:
-        mark = _mark(target)
-        found = _found(target, most)
-        now = None if found is None else found[0]
-        if now == operation.after:
-            return
-        if now != operation.before and not _is_half_done(now, operation):
-            raise Overtaken
-        if operation.after is None:
-            remove(target)
-        elif operation.after.mode == LINK:
-            _link(target, content)
-        else:
-            old = None if found is None else found[1]
-            replace(target, content, old, check=lambda: _must_be_as(mark, target))
-            _set_program(target, operation.after.mode == PROGRAM)
-
-
-def _is_half_done(now: Blob | None, operation: Operation) -> bool:
-    """The content is there and its mode is not yet."""
+    found = _found(target, target.name, most)
+    now = None if found is None else found[0]
     after = operation.after
-    return now is not None and after is not None and now.id == after.id and after.mode != LINK
-
-
-def _mark(target: Target) -> tuple[int, ...] | None:
-    """Another one once the file was written to or replaced; None for no file."""
+    if now == after:
+        return
     try:
-        status = os.stat(target.name, dir_fd=target.directory, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        if after is None:
+            remove(target, swap)
+        elif after.mode == LINK:
+            _link(target, content, swap)
+        else:
+            replace(target, content, None if found is None else found[1], swap)
+    except (FileExistsError, FileNotFoundError):
+        raise Overtaken from None
 
 
-def _must_be_as(mark: tuple[int, ...] | None, target: Target) -> None:
-    if _mark(target) != mark:
+def _must_be_as_before(target: Target, operation: Operation, most: int, name: str) -> None:
+    there = _found(target, name, most)
+    if operation.before != (None if there is None else there[0]):
         raise Overtaken
 
 
-def _found(target: Target, most: int) -> tuple[Blob, Existing | None] | None:
+def _found(target: Target, name: str, most: int) -> tuple[Blob, Existing | None] | None:
     """What is there: with what a file that replaces it takes after."""
     try:
-        status = os.stat(target.name, dir_fd=target.directory, follow_symlinks=False)
+        status = os.stat(name, dir_fd=target.directory, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            leads_to = os.readlink(os.fsencode(name), dir_fd=target.directory)
+            return Blob(LINK, blob_id(leads_to)), None
+        if not stat.S_ISREG(status.st_mode):
+            raise Overtaken
+        descriptor = os.open(name, os.O_RDONLY | SAFELY, dir_fd=target.directory)
     except FileNotFoundError:
         return None
-    if stat.S_ISLNK(status.st_mode):
-        leads_to = os.readlink(os.fsencode(target.name), dir_fd=target.directory)
-        return Blob(LINK, blob_id(leads_to)), None
-    if not stat.S_ISREG(status.st_mode):
-        raise Overtaken
-    descriptor = os.open(target.name, os.O_RDONLY | SAFELY, dir_fd=target.directory)
     try:
         status = os.fstat(descriptor)
         content = read_up_to(descriptor, most + 1)
@@ -258,18 +358,11 @@ def blob_id(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
-def _link(target: Target, content: bytes) -> None:
-    temporary = f".dragoman-{os.urandom(8).hex()}"
-    os.symlink(content, os.fsencode(temporary), dir_fd=target.directory)
-    os.rename(temporary, target.name, src_dir_fd=target.directory, dst_dir_fd=target.directory)
-
-
-def _set_program(target: Target, wanted: bool) -> None:
-    descriptor = os.open(target.name, os.O_RDONLY | SAFELY, dir_fd=target.directory)
+def _link(target: Target, content: bytes, swap: Swap) -> None:
+    os.symlink(content, os.fsencode(swap.temporary), dir_fd=target.directory)
     try:
-        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-        if bool(mode & stat.S_IXUSR) != wanted:
-            # Those who may read a program may run it.
-            os.fchmod(descriptor, mode | (mode & 0o444) >> 2 if wanted else mode & ~0o111)
-    finally:
-        os.close(descriptor)
+        swap.put(target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(swap.temporary, dir_fd=target.directory)
+        raise

@@ -12,7 +12,14 @@ import hashlib
 import os
 import re
 import struct
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -141,6 +148,8 @@ class Shadow:
         return None
 
     async def _open(self) -> None:
+        # We hold the lock: what a killed git has left is nobody's.
+        _remove_files(os.path.join(self.git.directory, "index.lock"))
         if self._is_open and _mark(os.path.join(self.git.directory, "HEAD")) is not None:
             return
         self._last, self._index_was = None, None
@@ -166,8 +175,7 @@ class Shadow:
         _write(repository / "info" / "exclude", excludes)
         # For the one who cleans up: whose snapshots these are.
         _write(self.directory / "root", os.fsencode(self.root))
-        # We hold the lock: what a killed git has left is nobody's.
-        (repository / "index.lock").unlink(missing_ok=True)
+        _remove_locks(repository)
 
     # ── taking a snapshot ─────────────────────────────────────────────────────────────────────
 
@@ -194,9 +202,8 @@ class Shadow:
             raise GitFailed(f"{self.root} was replaced by a link to another folder")
         scan = await self._read()
         tree = await self._write_tree()
-        if session_id is not None and (session_id, tree) not in self._kept:
-            self.git.keep_ref(f"{REFS}/{ref_name(session_id)}/{tree}", tree)
-            self._kept.add((session_id, tree))
+        if session_id is not None:
+            self._keep_tree(tree, session_id)
         return RootSnapshot(
             root=self.root,
             tree=tree,
@@ -204,6 +211,34 @@ class Shadow:
             left_out_count=len(scan.left_out),
             empty_folders=scan.empty_folders,
         )
+
+    def _keep_tree(self, tree: str, session_id: str) -> None:
+        if (session_id, tree) not in self._kept:
+            self.git.keep_ref(f"{REFS}/{ref_name(session_id)}/{tree}", tree)
+            self._kept.add((session_id, tree))
+
+    async def tree_with(
+        self, tree: str, changes: Mapping[bytes, Blob | None], session_id: str
+    ) -> str:
+        """The same tree with other files in it, kept for this session. For one who holds the
+        lock."""
+        index = str(self.directory / "index-of-a-restore")
+        gone = [b"0 %040d\t%b\0" % (0, name) for name, blob in changes.items() if blob is None]
+        there = [
+            b"%b %b\t%b\0" % (blob.mode.encode(), blob.id.encode(), name)
+            for name, blob in changes.items()
+            if blob is not None
+        ]
+        _remove_files(index, f"{index}.lock")
+        try:
+            await self.git("read-tree", tree, index=index)
+            words = ("update-index", "-z", "--index-info")
+            await self.git(*words, data=[*gone, *there], index=index)
+            made = (await self.git("write-tree", index=index)).decode().strip()
+        finally:
+            _remove_files(index, f"{index}.lock")
+        self._keep_tree(made, session_id)
+        return made
 
     async def _write_tree(self) -> str:
         """Of the index; the same one again if nothing was changed."""
@@ -293,6 +328,13 @@ class Shadow:
         self._index_was = now
         return await tracked_though_ignored(self.root, self._apart_from)
 
+    async def ignored(self) -> list[str]:
+        """What git's rules for ignored files leave out: of a folder that they leave out as a
+        whole, only its own name, with a slash."""
+        options = ("-o", "-i", "--directory", "--no-empty-directory")
+        names = (await self._ls_files(*options)).split(b"\0")
+        return [shown(self.path_of(each)) for each in sorted(names) if each]
+
     def _links_to_folders(self, found: FolderListing) -> list[bytes]:
         """Those that are new; nothing can have been in their places before the first snapshot."""
         if not self._count():
@@ -309,10 +351,24 @@ class Shadow:
             data = [path + b"\0" for path in scan.dropped]
             await self.git("update-index", "-z", "--force-remove", "--stdin", data=data)
         if scan.paths:
+            await asyncio.to_thread(self._note_private, scan)
             settings = {"core.bigFileThreshold": "1"} if len(scan.paths) >= _MANY else None
             words = ("update-index", "-z", "--add", "--remove", "--stdin")
             data = [path + b"\0" for path in scan.paths]
             await self.git(*words, data=data, settings=settings, seconds=self.limits.seconds * 5)
+
+    def _note_private(self, scan: FolderScan) -> None:
+        known = self.private()
+        now = known.difference(scan.paths) | scan.private
+        if now != known:
+            _write(self.directory / "private", b"\0".join(sorted(now)))
+
+    def private(self) -> set[bytes]:
+        """Files that only their owner could read when they were last seen, by their names. Git
+        does not keep that, and one that comes back must not be open to all."""
+        with suppress(FileNotFoundError):
+            return set((self.directory / "private").read_bytes().split(b"\0")) - {b""}
+        return set()
 
     def _count(self) -> int:
         """How many files the index has: it says so at its beginning."""
@@ -340,6 +396,11 @@ class Shadow:
         words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", *options, before, after)
         return await asyncio.to_thread(tree_changes, await self.git(*words))
 
+    async def compare_plainly(self, before: str, after: str) -> dict[bytes, Blob | None]:
+        """What the files that differ are in the second tree. Raises GitFailed."""
+        found = await self.compare(before, after, moves=False)
+        return {each.path: each.after for each in found}
+
     async def compare_each(self, pairs: Sequence[tuple[str, str]]) -> list[list[TreeChange]]:
         """What differs within each pair of trees, by the same names. Raises GitFailed where a tree
         is not here."""
@@ -366,10 +427,17 @@ class Shadow:
             found.update(name for name, blob in listed.items() if blob.mode == FOLDER)
         return found
 
+    async def files_beneath(self, tree: str, folders: Sequence[bytes]) -> set[bytes]:
+        """All that a tree has in these folders."""
+        found: set[bytes] = set()
+        for some in _some(folders, 500):
+            found.update(tree_entries(await self.git("ls-tree", "-r", "-z", tree, "--", *some)))
+        return found
+
     async def ignored_at(self, tree: str, names: Sequence[bytes]) -> set[bytes]:
         """Those that the rules for ignored files left out, as they were in a tree."""
         listed = tree_entries(await self.git("ls-tree", "-r", "-z", tree))
-        rules = {each: blob for each, blob in listed.items() if _is_rules(each)}
+        rules = {each: blob for each, blob in listed.items() if is_rules(each)}
         texts = await self.contents([blob.id for blob in rules.values()])
         import tempfile  # late: it is slow to import
 
@@ -452,7 +520,7 @@ class Shadow:
                 return True
             await self._open()
             for each in names:
-                await self._drop_refs(f"{REFS}/{each}/")
+                await self._drop_refs(f"{REFS}/{each}")
             self._kept.clear()
             await self.tidy()
             return True
@@ -466,7 +534,8 @@ class Shadow:
                 await asyncio.to_thread(self._remove)
 
     async def _drop_refs(self, beneath: str) -> None:
-        names = await self.git("for-each-ref", "--format=%(refname)", beneath)
+        _remove_locks(Path(self.git.directory, beneath))
+        names = await self.git("for-each-ref", "--format=%(refname)", f"{beneath}/")
         orders = [b"delete %b\n" % name for name in names.split()]
         if orders:
             await self.git("update-ref", "--stdin", data=orders)
@@ -502,14 +571,30 @@ def ref_name(session_id: str) -> str:
     return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _is_rules(name: bytes) -> bool:
+def is_rules(name: bytes) -> bool:
     return name == b".gitignore" or name.endswith(b"/.gitignore")
 
 
+def _remove_locks(folder: Path) -> None:
+    """What a killed git has left."""
+    _remove_files(*map(str, folder.glob("*.lock")))
+
+
+def _remove_files(*paths: str) -> None:
+    for path in paths:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+
 def _write(path: Path, content: bytes) -> None:
-    """A file for its owner alone."""
-    with open(path, "wb", opener=private_file) as file:
+    """A file for its owner alone, whole or not at all."""
+    with suppress(OSError):
+        if path.read_bytes() == content:
+            return
+    new = path.with_name(f"{path.name}.new")
+    with open(new, "wb", opener=private_file) as file:
         file.write(content)
+    new.replace(path)
 
 
 def _place(path: bytes, content: bytes) -> None:

@@ -37,6 +37,8 @@ from dragoman.session.facts import FileSummary, RootSnapshot, fields_of
 logger = logging.getLogger("dragoman.host")
 
 _SUMMARISED = 200
+_IGNORED = 20
+"""Files and folders that git ignores: so many are named."""
 _DAY = 86400.0
 _STALE = "no such change now: look at the changes again"
 _MOST_TOLD = 50
@@ -167,9 +169,12 @@ class Snapshots:
             try:
                 async with shadow.locked():
                     some, count = await differences(shadow, steps, written, last=now)
+                    ignored = await shadow.ignored()
             except GitFailed as error:
                 found.problems.append(FolderProblem(root=shadow.root, reason=str(error)))
                 continue
+            found.ignored += ignored[: _IGNORED - len(found.ignored)]
+            found.ignored_count += len(ignored)
             found.files += [each.file for each in some]
             found.complete = found.complete and count <= MAX_CHANGES
         if len(steps) == 1:
@@ -211,19 +216,20 @@ class Snapshots:
                     for shadow, found in zip(shadows, now, strict=True)
                 ]
                 await _fill(plans, undo, written)
+                for plan in plans:
+                    await plan.clear_ways()
                 if conflicts := {k: v for plan in plans for k, v in plan.conflicts.items()}:
                     raise RevertConflict(conflicts, by_force=all(p.by_force for p in plans))
                 if not any(plan.paths for plan in plans):
                     return Reverted(kept=[each for plan in plans for each in plan.kept])
                 record(WorkspaceSnapshot("restore_start", restore_id, now))
                 try:
-                    for plan in plans:
-                        await j.carry_out(plan.shadow, await plan.journal(restore_id, session_id))
+                    await j.carry_out([await each.work(restore_id, session_id) for each in plans])
                 except BaseException:
                     # It was taken back, and what happens from now on is not its doing.
                     record(WorkspaceSnapshot("restore_end", restore_id, now))
                     raise
-                end = [await each.taken_locked(session_id) for each in shadows]
+                end = [await _end_of(plan, session_id) for plan in plans]
         except GitFailed as error:
             raise DragomanError(f"nothing was reverted: {error}") from error
         paths = [path for plan in plans for path in plan.paths]
@@ -255,18 +261,25 @@ class Snapshots:
     async def finish_left(self) -> list[j.RestoreJournal]:
         """Do what killed processes left half done."""
         done: list[j.RestoreJournal] = []
-        for directory in _folders(self.directory):
-            for path in j.journals(directory):
-                with suppress(GitFailed, OSError, msgspec.DecodeError):
-                    done.append(await self._finish(directory, path))
+        directories = _folders(self.directory)
+        for path in [path for each in directories for path in j.journals(each)]:
+            with suppress(GitFailed, OSError, msgspec.DecodeError):
+                done += await self._finish(path)
+        for rest in [path for each in directories for path in j.rests(each)]:
+            with suppress(GitFailed, OSError):
+                async with self.shadow(_root_of(rest.parent.parent)).locked():
+                    j.drop(rest, directories)
         return done
 
-    async def _finish(self, directory: Path, path: Path) -> j.RestoreJournal:
-        shadow = self.shadow(_root_of(directory))
-        async with shadow.locked():
-            finished = await j.finish(shadow, path)
-        logger.warning("a restore of %s was cut short and is finished now", shadow.root)
-        return finished
+    async def _finish(self, path: Path) -> list[j.RestoreJournal]:
+        about = [each for each in j.unfinished(path) if (each / "root").is_file()]
+        async with self._locked([self.shadow(_root_of(each)) for each in about]) as shadows:
+            if not j.unfinished(path):  # another process was quicker, or was not killed
+                return []
+            finished = await j.finish(shadows, path)
+        roots = " and ".join(each.root for each in shadows)
+        logger.warning("a restore of %s was cut short and is finished now", roots)
+        return [finished]
 
     # ── letting go ────────────────────────────────────────────────────────────────────────────
 
@@ -414,6 +427,13 @@ async def _fill(plans: Sequence[UndoPlan], undo: Undo, written: Written) -> None
                 left -= ids
     if left:
         raise RevertConflict(dict.fromkeys(sorted(left), _STALE), by_force=False)
+
+
+async def _end_of(plan: UndoPlan, session_id: str) -> RootSnapshot:
+    end = await plan.shadow.taken_locked(session_id)
+    with suppress(GitFailed):
+        return await plan.as_left(end, session_id)
+    return end
 
 
 def _outermost(roots: Sequence[str]) -> list[str]:

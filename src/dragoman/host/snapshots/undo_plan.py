@@ -17,7 +17,7 @@ from dragoman.host.snapshots.folder_changes import Difference, tree_changes
 from dragoman.host.snapshots.folder_scan import shown
 from dragoman.host.snapshots.git_output import LINK, PLAIN, Blob
 from dragoman.host.snapshots.journal import Operation, RestoreJournal
-from dragoman.host.snapshots.shadow import Shadow
+from dragoman.host.snapshots.shadow import Shadow, is_rules
 from dragoman.host.snapshots.timeline import Step
 from dragoman.host.workspace.diffs import merged, without
 from dragoman.session.facts import RootSnapshot
@@ -31,6 +31,11 @@ _CHANGED_FILE = "someone changed it since"
 _CREATED = "someone created it again since"
 _DELETED = "someone deleted it since"
 _NOT_KEPT = "its earlier content was too large to keep"
+_FILE_IN_THE_WAY = "a file is now where its folder was"
+_LINK_IN_THE_WAY = "a symbolic link is now where its folder was"
+_FOLDER_IN_THE_WAY = "a folder is now in its place"
+_NEVER_FORCED = (_NOT_KEPT, _FILE_IN_THE_WAY, _LINK_IN_THE_WAY, _FOLDER_IN_THE_WAY)
+"""That would take another file than the one that is chosen."""
 
 
 class Choices(msgspec.Struct, frozen=True):
@@ -67,8 +72,7 @@ class UndoPlan:
     @property
     def paths(self) -> list[str]:
         """What is going to change."""
-        names = [name for name, blob in self._wanted.items() if blob != self._found[name]]
-        return [self._path(name) for name in (*names, *self._folders)]
+        return [self._path(name) for name in (*self._changed(), *self._folders)]
 
     def _path(self, name: bytes) -> str:
         return shown(self.shadow.path_of(name))
@@ -127,7 +131,9 @@ class UndoPlan:
         self, name: bytes, before: Blob | None, after: Blob | None, start: RootSnapshot
     ) -> None:
         path, now = self._path(name), self._wanted[name]
-        if before is None and _may_be_left_out(path, start):
+        if self._choices.by_path.get(path) == "keep":
+            self._keep(name)
+        elif before is None and _may_be_left_out(path, start):
             self._object(name, _NOT_KEPT, None)
         elif now == after:
             self._wanted[name] = before
@@ -141,15 +147,16 @@ class UndoPlan:
     def _object(self, name: bytes, reason: str, before: Blob | None) -> None:
         path = self._path(name)
         choice = self._choices.of(path)
-        if choice == "restore" and reason != _NOT_KEPT:
+        if choice == "restore" and reason not in _NEVER_FORCED:
             self._wanted[name] = before
-        elif choice == "keep":
-            self._wanted[name] = self._found[name]
-            self._settled.add(name)
-            self.kept.append(path)
         else:
             self.conflicts[path] = reason
-            self.by_force &= reason != _NOT_KEPT
+            self.by_force &= reason not in _NEVER_FORCED
+
+    def _keep(self, name: bytes) -> None:
+        self._wanted[name] = self._found[name]
+        self._settled.add(name)
+        self.kept.append(self._path(name))
 
     async def _merge(
         self, base: Blob | None, ours: Blob | None, theirs: Blob | None
@@ -194,20 +201,63 @@ class UndoPlan:
             before = Blob(mode, await self.shadow.keep_content(content))
         await self._take_back(name, before, change.after, self._now)
 
+    # ── what is in the way ────────────────────────────────────────────────────────────────────
+
+    async def clear_ways(self) -> None:
+        """Note what someone else put where files are to come back: that stays."""
+        coming = [name for name, blob in self._wanted.items() if blob and not self._found[name]]
+        if not coming:
+            return
+        tree = self._now.tree or ""
+        above = dict.fromkeys(folder for name in coming for folder in _above(name))
+        there = await self.shadow.blobs_at(tree, list(above))
+        files = self._staying(there)
+        folders = await self.shadow.folders_at(tree, coming)
+        inside = self._staying(await self.shadow.files_beneath(tree, list(folders)))
+        empty = {self.shadow.name_of(os.fsencode(each)) for each in self._now.empty_folders}
+        inside |= {each for each in empty if self._folders.get(each, True)}
+        taken = inside.union(*map(_above, inside))
+        for name in coming:
+            if found := files.intersection(_above(name)):
+                is_link = there[found.pop()].mode == LINK
+                self._object(name, _LINK_IN_THE_WAY if is_link else _FILE_IN_THE_WAY, None)
+            elif name in taken:
+                self._object(name, _FOLDER_IN_THE_WAY, None)
+
+    def _staying(self, names: Iterable[bytes]) -> set[bytes]:
+        return {each for each in names if each not in self._wanted or self._wanted[each]}
+
     # ── doing it ──────────────────────────────────────────────────────────────────────────────
 
-    async def journal(self, restore_id: str, session_id: str) -> RestoreJournal:
-        """What is to be done."""
+    async def work(self, restore_id: str, session_id: str) -> tuple[Shadow, RestoreJournal]:
+        """What is to be done, and where."""
         made = [self.shadow.path_of(name) for name, there in self._folders.items() if there]
         emptied = await self._emptied()
-        return RestoreJournal(restore_id, session_id, self._operations(), made, emptied)
+        journal = RestoreJournal(restore_id, session_id, self._operations(), made, emptied)
+        return self.shadow, journal
 
     def _operations(self) -> list[Operation]:
         return [
             Operation(self.shadow.path_of(name), before=self._found[name], after=blob)
-            for name, blob in self._wanted.items()
-            if blob != self._found[name]
+            for name, blob in self._changed().items()
         ]
+
+    def _changed(self) -> dict[bytes, Blob | None]:
+        return {name: blob for name, blob in self._wanted.items() if blob != self._found[name]}
+
+    async def as_left(self, end: RootSnapshot, session_id: str) -> RootSnapshot:
+        """The folder at the end of the restore, without what someone else did to it meanwhile."""
+        if self._now.tree is None or end.tree is None:
+            return end
+        changed, found = (
+            self._changed(),
+            await self.shadow.compare_plainly(self._now.tree, end.tree),
+        )
+        follows_new_rules = any(is_rules(name) for name in (*changed, *found))
+        if follows_new_rules or changed == found:
+            return end
+        tree = await self.shadow.tree_with(self._now.tree, changed, session_id)
+        return msgspec.structs.replace(end, tree=tree)
 
     async def _emptied(self) -> list[bytes]:
         """Folders that were not there before and may be empty now, the innermost first."""

@@ -7,7 +7,9 @@ in its place by a rename; nothing of it is left for long if that is cut short. S
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import functools
 import os
 import re
 import stat
@@ -29,6 +31,8 @@ _LEFT = re.compile(r"\.dragoman-[0-9a-f]{16}\Z")
 _MOST_ENTRIES = 10_000
 _MOST_SWEPT = 10_000
 _swept: set[tuple[int, int]] = set()
+# Of renameat2.
+_NO_REPLACE, _EXCHANGE = 1, 2
 
 
 class Existing(msgspec.Struct, frozen=True):
@@ -67,34 +71,32 @@ def existing(target: Target, most: int) -> Existing | None:
     return Existing(status, content)
 
 
-def replace(
-    target: Target,
-    content: bytes,
-    old: Existing | None,
-    check: Callable[[], None] | None = None,
-) -> None:
+def replace(target: Target, content: bytes, old: Existing | None, swap: Swap | None = None) -> None:
     """Put `content` in the target's place with the old permissions; another hard link to the
-    old file keeps the old content. Making it durable takes time: what `check` raises at the last
-    moment leaves the old file in place.
+    old file keeps the old content. With a `swap`, only in place of what it expects.
 
     The new file has no name until it is whole, where the system can do that. A name that is left
     anyway, by a process that was killed, is removed by the next one that writes here.
     """
     _sweep(target.directory)
     # The system's umask applies to a new file; a replaced one may be private until it is named.
-    mode = 0o666 if old is None else 0o600
-    temporary = f".dragoman-{os.urandom(8).hex()}"
+    is_private = old is not None or (swap is not None and swap.is_private)
+    mode = 0o600 if is_private else 0o666
+    temporary = new_name() if swap is None else swap.temporary
     descriptor, is_named = _open_new(target.directory, temporary, mode)
     try:
         _fill(descriptor, content, old)
+        if swap is not None:
+            set_program(descriptor, swap.is_program)
         # Some systems tell only then that there was no room; the lock is kept by the other one.
         os.close(os.dup(descriptor))
         if not is_named:
             _name(descriptor, target.directory, temporary)
             is_named = True
-        if check is not None:
-            check()
-        os.rename(temporary, target.name, src_dir_fd=target.directory, dst_dir_fd=target.directory)
+        if swap is not None:
+            swap.put(target)
+        else:
+            _rename(target.directory, temporary, target.name)
     except BaseException:
         if is_named:
             with suppress(OSError):
@@ -103,6 +105,18 @@ def replace(
     finally:
         os.close(descriptor)
     _sync_directory(target.directory)
+
+
+def new_name() -> str:
+    """Of a file that is to take another's place."""
+    return f".dragoman-{os.urandom(8).hex()}"
+
+
+def set_program(descriptor: int, wanted: bool) -> None:
+    mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+    if bool(mode & stat.S_IXUSR) != wanted:
+        # Those who may read a program may run it.
+        os.fchmod(descriptor, mode | (mode & 0o444) >> 2 if wanted else mode & ~0o111)
 
 
 def _open_new(directory: int, name: str, mode: int) -> tuple[int, bool]:
@@ -170,9 +184,90 @@ def _remove_left(directory: int, name: str) -> None:
             os.close(descriptor)
 
 
-def remove(target: Target) -> None:
-    os.unlink(target.name, dir_fd=target.directory)
+def remove(target: Target, swap: Swap | None = None) -> None:
+    if swap is None:
+        os.unlink(target.name, dir_fd=target.directory)
+    else:
+        swap.take_away(target)
     _sync_directory(target.directory)
+
+
+class Swap(msgspec.Struct, frozen=True):
+    """Puts the file `temporary` in a target's place, or takes the target away, only if what is
+    there is what is expected: `check` raises for the file of that name if it is not. Someone may
+    save it at that very moment: what was in the place is looked at once more when it is out of it,
+    and goes back."""
+
+    temporary: str
+    is_there: bool
+    """Whether there is to be a file in the place."""
+    check: Callable[[str], None]
+    is_program: bool = False
+    is_private: bool = False
+    """Whether a file that is new is for its owner alone."""
+
+    def put(self, target: Target) -> None:
+        """Raises OSError, FileExistsError and FileNotFoundError among them, and what `check`
+        does."""
+        self.check(target.name)
+        if not self.is_there:
+            _rename(target.directory, self.temporary, target.name, _NO_REPLACE)
+            return
+        ours = _inode(target.directory, self.temporary)
+        if not _rename(target.directory, self.temporary, target.name, _EXCHANGE):
+            return
+        try:
+            self.check(self.temporary)
+        except BaseException:
+            # What someone put there since is newer than what we have taken out.
+            if _inode(target.directory, target.name) == ours:
+                _rename(target.directory, self.temporary, target.name, _EXCHANGE)
+            raise
+        self._discard(target.directory)
+
+    def take_away(self, target: Target) -> None:
+        """The same for a file that is to go."""
+        self.check(target.name)
+        _rename(target.directory, target.name, self.temporary, _NO_REPLACE)
+        try:
+            self.check(self.temporary)
+        except BaseException:
+            _rename(target.directory, self.temporary, target.name, _NO_REPLACE)
+            raise
+        self._discard(target.directory)
+
+    def _discard(self, directory: int) -> None:
+        # It is done: an error now would say that it was not.
+        with suppress(OSError):
+            os.unlink(self.temporary, dir_fd=directory)
+
+
+def _rename(directory: int, old: str, new: str, flags: int = 0) -> bool:
+    """Whether it heeded the flags: not every file system can."""
+    if flags and (call := _renameat2()) is not None:
+        if not call(directory, os.fsencode(old), directory, os.fsencode(new), flags):
+            return True
+        code = ctypes.get_errno()
+        if code not in (errno.ENOSYS, errno.EINVAL):
+            raise OSError(code, os.strerror(code), new)
+    os.rename(old, new, src_dir_fd=directory, dst_dir_fd=directory)
+    return not flags
+
+
+@functools.cache
+def _renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is not None:
+        kinds = (ctypes.c_int, ctypes.c_char_p)
+        call.argtypes = (*kinds, *kinds, ctypes.c_uint)
+    return call
+
+
+def _inode(directory: int, name: str) -> int | None:
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False).st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _fill(descriptor: int, content: bytes, old: Existing | None) -> None:
