@@ -238,8 +238,12 @@ def test_without_its_snapshots_one_line_says_what_is_not_known(user: Dragoman) -
 
 def test_a_hunk_is_undone_and_the_revert_too(user: Dragoman) -> None:
     file = user.workspace / "dragoman-demo.txt"
+    for name, text in ((".gitignore", "*.log\n"), ("a.log", "never watched\n")):
+        (user.workspace / name).write_text(text)
     assert user("-a", "demo", "--session", "fix", "--yolo", "please begin").code == 0
-    [change] = json.loads(user("sessions", "changes", "fix", "--turn", "-1", "--json").out)
+    shown = user("sessions", "changes", "fix", "--turn", "-1", "--json")
+    assert shown.err == "left out: what git ignores (a.log)\n"
+    [change] = json.loads(shown.out)
     assert (change["status"], change["by"], change["binary"]) == ("added", ["host"], False)
     assert (change["added"], change["removed"], len(change["turns"])) == (1, 0, 1)
     [hunk] = change["hunks"]

@@ -66,13 +66,17 @@ async def test_the_tab_counts_what_was_changed_and_nothing_else(tmp_path: Path) 
         browsed() as browser,
         person(browser, site) as page,
     ):
+        for name, text in ((".gitignore", ".env\n"), (".env", "never watched\n")):
+            (site.workspace / name).write_text(text)
         await new_session(page)
         tab = page.locator("#tab-changes")
         await prompt(page, "same")  # a diff is told, and the file stays as it is
         await expect(page.locator(".tool")).to_have_count(1)
         await finished(page)
         await page.get_by_role("tab", name="Changes").click()
-        await expect(page.locator("#panebody")).to_contain_text("No changes yet")
+        pane = page.locator("#panebody")
+        await expect(pane).to_contain_text("No changes yet")
+        await expect(pane).to_contain_text("Not watched because git ignores it: .env")
         await expect(tab).to_have_text("Changes")
         await page.get_by_role("tab", name="Plan").click()
         await prompt(page, "new")  # the host writes, and no tool call tells of it

@@ -49,6 +49,8 @@ def _shapes(found: FolderChanges, root: str, too_much: str) -> FileChanges:
         live=found.live,
         problems=found.problems,
         left_out=found.left_out,
+        ignored=found.ignored,
+        ignored_count=found.ignored_count,
     )
     room = _LARGEST_ANSWER
     for file in found.files:

@@ -519,7 +519,8 @@ class FileChange(FileComparison, Shape):
 class FileChanges(Shape):
     """Not `complete` if files were left out for lack of space, not `tracked` without snapshots.
     `live`: a turn is running. `problems` say of which folders nothing is known, and why; `leftOut`,
-    which files are not kept."""
+    which files are not kept; `ignored`, the first of the `ignoredCount` files and folders (with a
+    slash) that nobody watched because git ignores them."""
 
     changes: list[FileChange]
     complete: bool = True
@@ -527,6 +528,8 @@ class FileChanges(Shape):
     live: bool = False
     problems: list[FolderProblem] = msgspec.field(default_factory=list[FolderProblem])
     left_out: list[LeftOut] = msgspec.field(default_factory=list[LeftOut])
+    ignored: list[str] = msgspec.field(default_factory=list[str])
+    ignored_count: int = 0
 
 
 class FramesQuery(Shape):

@@ -276,6 +276,8 @@ export interface FileChanges {
   live: boolean
   problems: FolderProblem[]
   leftOut: LeftOut[]
+  ignored: string[]
+  ignoredCount: number
 }
 
 export interface RevertAnswer {

@@ -304,8 +304,18 @@ function Preface({ asked, turn, cwd, changes }: { asked: Refetched<FileChanges |
           <ul>{told.leftOut.slice(0, 200).map(({ path, size, reason }) => <li key={path}><code><Plain text={within(path, cwd)} /></code> <small>{reason && <Plain text={reason} />}{size ? ` ${bytes(size)}` : ''}</small></li>)}</ul>
         </details>
       )}
+      {told.ignored.length > 0 && <p className="quiet ignored">Not watched because git ignores {told.ignoredCount === 1 ? 'it' : 'them'}: <Ignored told={told} cwd={cwd} /></p>}
     </div>
   )
+}
+
+/** The first names, and how many more. */
+function Ignored({ told, cwd }: { told: FileChanges; cwd: string }) {
+  const names = told.ignored.slice(0, 5)
+  return <>
+    {names.map((path, at) => <span key={path}>{at > 0 && ', '}<code><Plain text={within(path, cwd)} /></code></span>)}
+    {told.ignoredCount > names.length && ` and ${told.ignoredCount - names.length} more`}
+  </>
 }
 
 /** The prompts of the session: each began a turn. */

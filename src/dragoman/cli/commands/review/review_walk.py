@@ -264,7 +264,7 @@ class Walk:
         self._say(f"{name}: {counts if files else 'no changes'}")
         if found.live:
             self._say("a turn is running: what you put back waits for its end")
-        for line in missing_from(found):
+        for line in missing_from(found, record.cwd):
             self._say(line)
 
     # ── putting back ──────────────────────────────────────────────────────────────────────────

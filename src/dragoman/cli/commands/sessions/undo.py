@@ -32,6 +32,7 @@ _BY = {
     "restore": "by a revert",
 }
 _REPORTED = {"host": "", "agent": "as reported by the agent"}
+_MOST_IGNORED = 5
 _IMPORTED = "as the imported file says"
 
 
@@ -51,6 +52,8 @@ async def _changes(options: argparse.Namespace) -> None:
         print_json([_fields(file, record.cwd) for file in found.files])
     else:
         _print(found, record.cwd)
+    for line in missing_from(found, record.cwd):
+        print(line, file=sys.stderr)
 
 
 def _fields(file: ChangedFile, root: str) -> dict[str, object]:
@@ -86,14 +89,18 @@ def _print(found: FolderChanges, root: str) -> None:
             print(style(f"! protected: {file.protected}", RED))
         lines = file.diff(root).removesuffix("\n").split("\n")
         print("\n".join(painted_diff(lines, style, len(lines))))
-    for line in missing_from(found):
-        print(line, file=sys.stderr)
 
 
-def missing_from(found: FolderChanges) -> list[str]:
-    """What the changes do not tell of, a line each."""
-    left_out = [f"left out: {reveal(each.path)} ({each.reason})" for each in found.left_out]
-    return left_out + [f"incomplete: {reveal(each.reason)}" for each in found.problems]
+def missing_from(found: FolderChanges, root: str) -> list[str]:
+    """What the changes do not tell of, a line each; what git ignores in one for all."""
+    lines = [f"left out: {reveal(each.path)} ({each.reason})" for each in found.left_out]
+    if found.ignored:
+        above = root.rstrip("/") + "/"
+        names = [reveal(each.removeprefix(above)) for each in found.ignored[:_MOST_IGNORED]]
+        more = found.ignored_count - len(names)
+        rest = f" and {more} more" if more else ""
+        lines.append(f"left out: what git ignores ({', '.join(names)}{rest})")
+    return lines + [f"incomplete: {reveal(each.reason)}" for each in found.problems]
 
 
 def remarks_on(by: Iterable[Author], *, is_tracked: bool) -> list[str]:
