@@ -17,7 +17,7 @@ from agent_trials.features import NotOffered
 from agent_trials.lab import LabAgent
 from agent_trials.learned import Learned, form_content
 from agent_trials.marked import Mark
-from agent_trials.turns import a_moment
+from agent_trials.turns import a_moment, contents
 
 Json = dict[str, Any]
 
@@ -295,6 +295,28 @@ class ServerFace(Face):
             assert detour.taken, "the agent went to the old address"
             await self._call("DELETE", one)
         return ""
+
+    async def rewind(self) -> str:
+        """To before a turn that wrote: its file is gone again, and another session continues in the
+        same process, so that an agent need not remember its sessions."""
+        self._unwritten()
+        session = await self._new()
+        for word in ("one", "two"):
+            await self._said(session, f"say:{word}", word)
+        before = contents(self._workspace)
+        prompt = self._prompt("write")
+        turn = await self._prompted(session, prompt)
+        await self._over(session)
+        assert contents(self._workspace) != before
+        done = await self._call("POST", f"/sessions/{session}/rewind", {"turnId": turn})
+        assert contents(self._workspace) == before
+        assert done["prompt"] == prompt, done
+        forked = done["continuity"] == "continued"
+        assert forked or done["reason"], done
+        await self._said(done["session"], "say:four", "four")
+        entries = (await self._detail(done["session"]))["entries"]
+        assert ("two" in text_of(entries, "agent")) == forked, "what it begins with"
+        return "by a fork" if forked else "in a new conversation"
 
     async def cancel(self) -> str:
         await self._begin()
