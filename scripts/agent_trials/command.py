@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from agent_trials import unasked
 from agent_trials.detour import Detour
 from agent_trials.face import STEER, Face
 from agent_trials.features import NotOffered
@@ -23,6 +24,8 @@ from agent_trials.learned import Learned
 from agent_trials.marked import Mark
 from agent_trials.turns import a_moment, contents
 from agent_trials.typing_person import Typed, run_typed
+from agent_trials.unasked import Situation
+from dragoman.agents.known import KnownAgent
 
 DRAGOMAN = Path(sys.executable).parent / "dragoman"
 _RULES = [
@@ -137,6 +140,38 @@ class CommandFace(Face):
         (await self._turn(flag, prompt)).good()
         assert _is_there(made)
         return _reason(done.err)
+
+    async def write_unasked(self) -> str:
+        """Where the table of agents says so, it writes without asking; elsewhere it does not."""
+        agent = self._require_known()
+        folder, done = await self._acted_alone(unasked.writing(agent), self._prompt("write"))
+        wrote = _is_there(folder / self._written.name)
+        assert wrote == bool(agent.writes_unasked), f"it {_told(wrote, 'write', done)}"
+        return agent.writes_unasked or _refused(done)
+
+    async def exec_unasked(self) -> str:
+        """The same for a command that only lists a folder."""
+        agent = self._require_known()
+        prompt = unasked.only_looking(self._prompt("shell"))
+        _, done = await self._acted_alone(unasked.running(agent), prompt)
+        ran = unasked.LISTED in done.out
+        assert ran == bool(agent.runs_unasked), f"it {_told(ran, 'run', done)}"
+        return agent.runs_unasked or _refused(done)
+
+    def _require_known(self) -> KnownAgent:
+        if self._agent.known is None or not self._agent.known.tried:
+            raise NotOffered("the table of agents says nothing of it")
+        return self._agent.known
+
+    async def _acted_alone(self, situation: Situation, prompt: str) -> tuple[Path, Done]:
+        """A turn in a git repository of its own, with nobody to ask and no flag that allows."""
+        folder = unasked.repository(self._home)
+        agent = unasked.in_situation(self._agent, situation)
+        settings = write_settings(folder.with_name(f"{folder.name}-settings"), agent, self._mark)
+        flags = situation.flags or tuple(self._agent.asking)
+        words = ["--settings", str(settings), "-a", agent.name, "--cwd", str(folder), "-o", "jsonl"]
+        prompt = prompt.replace(str(self._workspace), str(folder))
+        return folder, await self._run(str(DRAGOMAN), *words, *flags, prompt)
 
     async def shell(self) -> str:
         done = await self._typed(self._prompt("shell"))
@@ -489,6 +524,16 @@ def _is_there(path: Path) -> bool:
     return path.exists()
 
 
+def _told(acted: bool, verb: str, done: Done) -> str:
+    return f"did{'' if acted else ' not'} {verb}: exit code {done.code}: {done.err[-300:]}"
+
+
+def _refused(done: Done) -> str:
+    """Why; what went wrong otherwise says nothing of what the agent does."""
+    assert done.code == 5, f"exit code {done.code}: {done.err[-300:]}"
+    return _reason(done.err)
+
+
 def _reason(err: str) -> str:
     """Why something was refused."""
     return err.strip().partition("\n")[0].removeprefix("dragoman: ")
@@ -498,6 +543,7 @@ def write_settings(home: Path, agent: LabAgent, mark: Mark, **more: Any) -> Path
     """A settings file with the agent, marked; `more` are other agents."""
     entry = {"command": agent.command, "args": agent.args, "env": agent.env | mark.agent_env}
     entry["fence"] = msgspec.to_builtins(agent.fence)
+    home.mkdir(exist_ok=True)
     path = home / "settings.json"
     path.write_text(json.dumps({"agent_servers": {agent.name: entry} | more}))
     path.chmod(0o600)

@@ -16,8 +16,10 @@ FEATURES = (
     "thought",
     "write",
     "write_flag",
+    "write_unasked",
     "shell",
     "exec_flag",
+    "exec_unasked",
     "yolo",
     "rules",
     "undo",
@@ -132,7 +134,7 @@ def _row(results: list[Result], agent: str, feature: str) -> str:
 
 
 def _line(*cells: str) -> str:
-    return "".join(f"{cell:<12}" for cell in cells).rstrip()
+    return "".join(f"{cell:<14}" for cell in cells).rstrip()
 
 
 def _remarks(results: list[Result]) -> list[str]:

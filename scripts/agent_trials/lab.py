@@ -21,12 +21,15 @@ import msgspec
 from agent_trials.model_relay import ModelRelay
 from dragoman import AgentCommand, Client
 from dragoman.agents.agent_fence import agent_fence
+from dragoman.agents.known import KnownAgent, known_as
 from dragoman.host.fence.fence import Fence
 from dragoman.host.fence.fence_terms import FenceTerms, NetworkTerms
 
 _LEFT_OUT = ("ts-http", "ts-ws")
 """They are not started but reached, which the tests of the transports try."""
 
+_KNOWN_AS = {"kimicode": "kimi"}
+"""Agents that the lab calls by another name."""
 READ = "read.txt"
 """The file that the prompt `reading` is about."""
 _SECONDS = 60.0
@@ -74,6 +77,11 @@ class LabAgent(msgspec.Struct, frozen=True):
         if fence.network != "all":
             fence = msgspec.structs.replace(fence, network=(urlsplit(base).netloc,))
         return msgspec.structs.replace(self, command=command, args=args, env=env, fence=fence)
+
+    @property
+    def known(self) -> KnownAgent | None:
+        """What the table of agents says of it."""
+        return known_as(_KNOWN_AS.get(self.name, self.name), None)
 
     @property
     def has_model(self) -> bool:

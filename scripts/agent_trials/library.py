@@ -24,7 +24,6 @@ from agent_trials.turns import (
     texts,
 )
 from dragoman import Client, InProcessServer, ModelProvider, Session, Timeouts, Turn
-from dragoman.agents.known import known_as
 from dragoman.errors import DragomanError, InvalidParams
 from dragoman.session import events as e
 from dragoman.session.facts import TokenUsage
@@ -41,8 +40,6 @@ _STARTS_SUBAGENT: dict[str, tuple[str, dict[str, str | bool]]] = {
 """The tool that starts a subagent, and which one: in the background, Qwen's may ask for nothing.
 Codex has its own in a namespace, which the stand-in for the model cannot name."""
 _NO_SUBAGENTS = {"opencode": "it does not pass on what its subagents ask, and waits without end"}
-_KNOWN_AS = {"kimicode": "kimi"}
-"""Agents that the lab calls by another name."""
 _WORK = (e.AgentMessage, e.ToolCallUpdated)
 _TOOL = {"name": "word", "description": "a word", "inputSchema": {"type": "object"}}
 _TOOL_NAMES = (
@@ -341,7 +338,7 @@ class LibraryFace(Face):
     async def usage(self) -> str:
         """What is reported of two turns, the second with two requests to a model that counts 100
         tokens in and 10 out for each; it has to be what the table of agents says."""
-        known = known_as(_KNOWN_AS.get(self._agent.name, self._agent.name), None)
+        known = self._agent.known
         counted = self._client.openings.quirks.counted_tokens
         first = await self._used(self._agent.prompts["say"])
         second = await self._used(self._prompt("write"))

@@ -97,3 +97,23 @@ def test_a_recording_that_is_kept_names_no_place_process_or_date_and_quotes_nobo
     # What our own table of extensions reads stays.
     assert told["msg"]["update"]["_meta"] == {"claudeCode": {"toolName": "Write"}}
     assert [each["name"] for each in told["msg"]["availableCommands"]] == list("01234")
+
+
+UNASKED = """
+from agent_trials import unasked
+from dragoman.agents.known import known_agents
+
+agents = [agent for agent in known_agents() if agent.tried]
+assert len(agents) >= 8
+writes = {agent.writes_unasked for agent in agents} - {""}
+runs = {agent.runs_unasked for agent in agents} - {""}
+print(writes == set(unasked.WRITES), runs == set(unasked.RUNS))
+print(unasked.only_looking('tool:Bash {"command": "echo SHELL && pwd && touch b.md", "x": 1}'))
+"""
+
+
+def test_whatever_the_table_says_of_acting_without_asking_is_tried() -> None:
+    assert ran("-c", UNASKED).stdout.splitlines() == [
+        "True True",
+        'tool:Bash {"command": "ls", "x": 1}',
+    ]

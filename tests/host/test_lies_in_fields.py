@@ -140,7 +140,7 @@ IN_ONE_PATH = {
         call("delete", {"path": "**/x.key"}), writes("keys/x.key"), dark=True
     ),
     "a pattern of letters": Lie(call("edit", {"path": "secre[t].txt"}), SECRET),
-    "a pattern of a range": Lie(call("edit", {"path": "secre[a-z].txt"}), SECRET, dark=True),
+    "a pattern of a range": Lie(call("edit", {"path": "secre[a-z].txt"}), SECRET),
     "a pattern of other letters": Lie(call("edit", {"path": "secre[!x].txt"}), SECRET, dark=True),
     "braces": Lie(call("edit", {"path": "{a,secret}.txt"}), SECRET, dark=True),
     "a pattern in its locations": Lie(

@@ -111,6 +111,12 @@ NAMES_A_COMMAND = {
     "in a text that is a resource": Lie(
         call("read", READS, content=[resource("x:y", "rm -rf src")]), REMOVED
     ),
+    "beside the name of another tool": Lie(
+        call("read", READS, name="Write", title="rm -rf src"), REMOVED
+    ),
+    "beside a place": Lie(
+        call("execute", RUNS, locations=at("secret.txt"), title="ls; rm -rf src"), REMOVED
+    ),
     "in a terminal that it shows": Lie(
         call("read", READS, content=[terminal("t1")]), runs("rm -rf src"), dark=True
     ),
@@ -239,6 +245,12 @@ HONEST = {
     "a place in a folder that a command names": call(
         "execute", {"command": "ls /etc"}, locations=at("/etc/hosts")
     ),
+    "a folder above that a command names": call(
+        "execute", {"command": "cd .. && ls"}, locations=at(f"{WS}/..")
+    ),
+    "the top that a command names": call(
+        "execute", {"command": "find / -name x"}, locations=at("/")
+    ),
     "the folder of a command": call("execute", RUNS, locations=at(WS)),
     "a file that a command names": call(
         "execute", {"command": "cd src; cat x"}, locations=at("src/x")
@@ -306,12 +318,14 @@ async def test_a_yes_covers_nothing_that_only_the_words_name(tmp_path: Path) -> 
     assert (claim.access.commands, claim.access.parts) == ((), ())
 
 
-@pytest.mark.parametrize("words", ["x" * 70_000, "line\n" * 500])
+@pytest.mark.parametrize(
+    ("words", "times"), [("x" * 70_000, 1), ("line\n" * 500, 1), ("x" * 30_000, 10)]
+)
 async def test_words_that_are_too_long_to_be_read_are_asked_about(
-    words: str, tmp_path: Path
+    words: str, times: int, tmp_path: Path
 ) -> None:
     ws = lying_workspace(tmp_path)
     claim = await recorded_claim(
-        recorded(Lie(call("edit", EDITS, content=[text(words)]), WROTE_A)), ws
+        recorded(Lie(call("edit", EDITS, content=[text(words)] * times), WROTE_A)), ws
     )
     assert claim.access.contradiction == "a text that is too long to be read"

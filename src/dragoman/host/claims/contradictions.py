@@ -27,6 +27,7 @@ from dragoman.host.rules.access import Access, Command, Operation, Sighting, nor
 from dragoman.host.rules.globs import is_within
 
 _MOST_SAID = 16
+_MOST_LETTERS = 256 << 10
 _LONGEST_QUOTE = 80
 _tool_words = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # Parts of the names of tools.
@@ -62,6 +63,9 @@ class Contradiction(msgspec.Struct, frozen=True):
 
     quote: str
     said: tuple[Access, ...] = ()
+
+
+_TOO_LONG = Contradiction("a text that is too long to be read")
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -100,17 +104,33 @@ class _Comparison:
         self._quotable = frozenset(map(bare, claimed.found.texts))
 
     def first(self, words: AgentWords) -> Contradiction | None:
+        """The first of them, with all that they name."""
         if self._claimed.kind == "other":
             return None  # it says nothing that could be contradicted
-        if (tool := self._by_the_tool()) is not None:
-            return tool
-        if (place := self._place_beside()) is not None:
-            return Contradiction(f"the place “{_shortened(place)}”")
-        titles = [line for title in words.titles for line in lines_of(title)]
-        found: dict[NamedAction, str] = {}
-        for line in titles:
-            self._note(found, line, alone=not self._lines)
+        found = [each for each in self._all(words) if each is not None]
+        if not found:
+            return None
+        return Contradiction(found[0].quote, tuple(one for each in found for one in each.said))
+
+    def _all(self, words: AgentWords) -> Iterator[Contradiction | None]:
+        yield self._by_the_tool()
+        yield self._by_a_place()
+        if words.shows_terminal and self._claimed.kind in ("read", "write") and not self._lines:
+            yield Contradiction("the terminal that it shows")
         texts = (*words.texts, *self._claimed.found.prose)
+        all_of_them = (*words.titles, *texts)
+        if sum(map(len, all_of_them)) > _MOST_LETTERS:
+            yield _TOO_LONG
+            return
+        yield self._by_words(words, texts)
+        if not all(map(is_read_whole, all_of_them)):
+            yield _TOO_LONG
+
+    def _by_words(self, words: AgentWords, texts: Sequence[str]) -> Contradiction | None:
+        found: dict[NamedAction, str] = {}
+        for title in words.titles:
+            for line in lines_of(title):
+                self._note(found, line, alone=not self._lines)
         for text in texts:
             self._note_text(found, text)
         for output in words.outputs:
@@ -118,15 +138,11 @@ class _Comparison:
         for uri in words.uris:
             if uri.startswith(("file:", "/", "~/")):
                 self._keep(found, NamedAction("file", uri), uri)
-        if found:
-            line = next(iter(found.values()))
-            said = tuple(filter(None, map(self._access, found)))
-            return Contradiction(f"“{_shortened(line)}”", said)
-        if words.shows_terminal and self._claimed.kind in ("read", "write") and not self._lines:
-            return Contradiction("the terminal that it shows")
-        if not all(map(is_read_whole, (*words.titles, *texts))):
-            return Contradiction("a text that is too long to be read")
-        return None
+        if not found:
+            return None
+        line = next(iter(found.values()))
+        said = tuple(filter(None, map(self._access, found)))
+        return Contradiction(f"“{_shortened(line)}”", said)
 
     # ── what is compared ──────────────────────────────────────────────────────────────────────
 
@@ -256,11 +272,13 @@ class _Comparison:
         said = (self._of("write", paths=paths),) if paths else ()
         return Contradiction(f"its tool “{_shortened(name)}”", said)
 
-    def _place_beside(self) -> str | None:
+    def _by_a_place(self) -> Contradiction | None:
         """A place of a command, or of a fetch, that nothing else of the claim names."""
         if self._claimed.kind not in ("execute", "fetch"):
             return None
-        return next((each for each in self._claimed.places if not self._is_named(each)), None)
+        strange = (each for each in self._claimed.places if not self._is_named(each))
+        place = next(strange, None)
+        return None if place is None else Contradiction(f"the place “{_shortened(place)}”")
 
     def _is_named(self, place: str) -> bool:
         facts, seen = self._facts, self._sighting(place)
@@ -314,7 +332,7 @@ def _ways_to_write(seen: Sighting, folder: str, roots: Sequence[str]) -> Iterato
         names = name.split("/")
         for at in range(len(names), 1, -1):
             path = "/".join(names[:at])
-            if any(is_within(root, path) for root in roots):
+            if at < len(names) and any(is_within(root, path) for root in roots):
                 break
             yield path
             yield os.path.relpath(path, folder)

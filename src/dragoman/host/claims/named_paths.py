@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from urllib.parse import unquote
 
@@ -110,8 +110,8 @@ class NamedPaths:
 
 
 _MOST_READINGS = 64
-_pattern = re.compile(r"[*?]|\{[^{}]*(?:,|\.\.)[^{}]*\}|\[[!^]|\[[^\]]*[^.\]]-[^\]]")
-_letters = re.compile(r"\[([^\[\]/]{1,16})\]")
+_pattern = re.compile(r"[*?]|\{[^{}]*(?:,|\.\.)[^{}]*\}|\[[!^]")
+_letters = re.compile(r"\[([^\[\]/]{1,32})\]")
 _between = re.compile(r"\s*(?:[-=]>|[,;:|])\s*|\s+")
 _of_more_words = re.compile(r"[\s,;:|'\"`]|[-=]>")
 
@@ -126,7 +126,7 @@ def other_readings(text: str) -> list[str] | None:
     spelled = [unquote(text), text.replace("\\", ""), unicodedata.normalize("NFKC", text)]
     spelled.append("".join(each for each in text if unicodedata.category(each) != "Cf"))
     for each in _letters.finditer(text):
-        spelled += [text[: each.start()] + letter + text[each.end() :] for letter in each[1]]
+        spelled += [text[: each.start()] + one + text[each.end() :] for one in _one_of(each[1])]
     if _of_more_words.search(text):
         words = [word.strip("'\"`") for word in _between.split(text)]
         folder = words[0].rpartition("/")[0]
@@ -137,6 +137,13 @@ def other_readings(text: str) -> list[str] | None:
 
 
 _unusual = re.compile(r"[^\w./+@=-]")
+
+
+def _one_of(letters: str) -> Iterator[str]:
+    """The letters that a pattern has in brackets, and those between two with a hyphen."""
+    yield from letters
+    for first, last in re.findall(r"(.)-(?=(.))", letters):
+        yield from map(chr, range(ord(first) + 1, min(ord(last), ord(first) + _MOST_READINGS)))
 
 
 def claimed_path(
