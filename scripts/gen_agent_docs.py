@@ -72,8 +72,11 @@ nothing: its turn ends as if it had answered. OpenCode itself repeats a request 
 refused for such a reason; for other errors, it passes on the provider's message. Gemini CLI and
 Qwen Code also repeat such a request themselves, for several minutes, before they report anything.
 
-| agent | kind | where | seen in |
-|---|---|---|---|
+A report that was only found in an agent's source or in a provider's documentation may look
+different in practice.
+
+| agent | kind | where | from | in detail |
+|---|---|---|---|---|
 """
 PRICES = """
 ## Prices
@@ -159,10 +162,18 @@ def _flags(agent: KnownAgent) -> str:
     return f"| {agent.title} | writes | {refused[0]} | runs | {refused[1]} |\n"
 
 
+_BASIS = {
+    "seen": "the agent itself",
+    "source": "the agent's source",
+    "documentation": "providers' documentation",
+}
+
+
 def _limits() -> str:
     """How each reports that its provider takes no more."""
     rows = [
-        f"| {each.said_by} | {each.kind} | {_spelling(each)} | {each.evidence} |"
+        f"| {each.said_by} | {each.kind} | {_spelling(each)} | {_BASIS[each.basis]} "
+        f"| {each.evidence} |"
         for each in REPORTS
     ]
     return LIMITS + "\n".join(rows) + "\n\n"

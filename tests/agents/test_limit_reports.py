@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from dragoman.agents.limit_reports import end_in, limit_in_answer, limit_in_error
+from dragoman.agents.limit_reports import (
+    REPORTS,
+    LimitReport,
+    end_in,
+    limit_in_answer,
+    limit_in_error,
+)
 from dragoman.errors import RemoteError
 from dragoman.session.facts import LimitKind
 
@@ -38,6 +44,47 @@ def test_limits_are_recognized(message: str, code: int, data: Any, kind: LimitKi
     limit = limit_in_error(RemoteError(message, data, code=code), NOW)
     assert limit is not None
     assert limit.kind == kind
+
+
+FRAMES: list[RemoteError | str] = [
+    RemoteError("Rate limit exceeded. Try again later.", code=429),
+    RemoteError("Internal error", {"errorKind": "rate_limit"}),
+    RemoteError("Internal error", {"errorKind": "overloaded"}),
+    RemoteError("Internal error", {"errorKind": "billing_error"}),
+    RemoteError("Internal error", {"codexErrorInfo": "usageLimitExceeded"}),
+    RemoteError("Internal error", {"codexErrorInfo": "rateLimitExceeded"}),
+    RemoteError("Internal error", {"codexErrorInfo": "serverOverloaded"}),
+    RemoteError("add more credits", {"reason": "credits_exhausted"}),
+    "Ran into this error: Rate limit exceeded: fake error.\n\nPlease retry if you think",
+    "Ran into this error: Server error: Server error (529 <unknown status code>) at",
+    "exceeded retry limit, last status: 429 Too Many Requests\n\n",
+    "unexpected status 529 <unknown status code>: fake error, url: http://x",
+    "Warning: no metadata\n\nunexpected status 402 Payment Required: x",
+    "API call failed after 3 retries: HTTP 429: fake error",
+    "API call failed after 3 retries: HTTP 503: fake error",
+    "HTTP 402: fake error",
+    RemoteError("Internal error: API Error: 529 fake error. This is"),
+    RemoteError("Internal error: API Error: 402 fake error", {"errorKind": "unknown"}),
+    RemoteError("You've hit your session limit · resets 5pm"),
+    RemoteError("Selected model is at capacity. Please try"),
+    RemoteError("Internal error: Too Many Requests"),
+]
+"""For each row of the table, in its order, a report that no other row recognises first."""
+
+
+@pytest.mark.parametrize(("row", "frame"), list(zip(REPORTS, FRAMES, strict=True)))
+def test_each_row_of_the_table_recognises_its_report(
+    row: LimitReport, frame: RemoteError | str
+) -> None:
+    if isinstance(frame, str):
+        found, code, data, text = limit_in_answer(frame, NOW), None, None, frame
+    else:
+        found, code, data = limit_in_error(frame, NOW), frame.code, frame.data
+        text = frame.message
+    assert found is not None
+    assert found.kind == row.kind
+    same = [each for each in REPORTS if each.where == row.where and each.fits(text, code, data)]
+    assert same[0] is row
 
 
 @pytest.mark.parametrize(

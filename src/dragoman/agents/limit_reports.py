@@ -1,7 +1,8 @@
 """How agents report that their model provider takes no more: rate limits, overload, used-up plans.
 
-ACP has no error for it. Each row of the table is one spelling, with what it was seen in. An agent
-that reports nothing is not in it: Kimi Code 2.1.0 ends its turn as if it had answered.
+ACP has no error for it. Each row of the table is one spelling, with where it is from: it was seen
+from the agent, it is in the agent's source, or the provider's documentation has it. An agent that
+reports nothing is not in it: Kimi Code 2.1.0 ends its turn as if it had answered.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class LimitReport(msgspec.Struct, frozen=True, kw_only=True):
     said_by: str
     kind: LimitKind
     evidence: str
+    basis: Literal["seen", "source", "documentation"]
     where: Literal["error", "answer"] = "error"
     code: int | None = None
     path: tuple[str, ...] = ()
@@ -46,20 +48,36 @@ class LimitReport(msgspec.Struct, frozen=True, kw_only=True):
 def _claude(kind: LimitKind, word: str) -> LimitReport:
     evidence = "claude-agent-acp 0.99.0, `errorKindData`"
     return LimitReport(
-        said_by="Claude", kind=kind, path=("errorKind",), word=word, evidence=evidence
+        said_by="Claude",
+        kind=kind,
+        path=("errorKind",),
+        word=word,
+        evidence=evidence,
+        basis="source",
     )
 
 
 def _codex(kind: LimitKind, word: str) -> LimitReport:
     evidence = "codex-acp 2.6.0, `createTurnErrorData`"
     return LimitReport(
-        said_by="Codex", kind=kind, path=("codexErrorInfo",), word=word, evidence=evidence
+        said_by="Codex",
+        kind=kind,
+        path=("codexErrorInfo",),
+        word=word,
+        evidence=evidence,
+        basis="source",
     )
 
 
-def _worded(said_by: str, kind: LimitKind, pattern: str, evidence: str) -> LimitReport:
+def _worded(
+    said_by: str,
+    kind: LimitKind,
+    pattern: str,
+    evidence: str,
+    basis: Literal["seen", "documentation"] = "documentation",
+) -> LimitReport:
     found = re.compile(pattern, re.IGNORECASE)
-    return LimitReport(said_by=said_by, kind=kind, pattern=found, evidence=evidence)
+    return LimitReport(said_by=said_by, kind=kind, pattern=found, evidence=evidence, basis=basis)
 
 
 def _answered(said_by: str, kind: LimitKind, pattern: str) -> LimitReport:
@@ -67,7 +85,14 @@ def _answered(said_by: str, kind: LimitKind, pattern: str) -> LimitReport:
     end = r"[^\n]*(?:\n\nPlease retry if you think[^\n]*)?\s*\Z"
     found = re.compile(rf"(?:\A|\n\n){pattern}{end}")
     evidence = f"{said_by} with a model that answers 402, 429, 503 and 529"
-    return LimitReport(said_by=said_by, kind=kind, where="answer", pattern=found, evidence=evidence)
+    return LimitReport(
+        said_by=said_by,
+        kind=kind,
+        where="answer",
+        pattern=found,
+        evidence=evidence,
+        basis="seen",
+    )
 
 
 REPORTS: Final = (
@@ -76,6 +101,7 @@ REPORTS: Final = (
         kind="rate",
         code=429,
         evidence="both throw `RequestError(429, …)` for HTTP status 429",
+        basis="source",
     ),
     _claude("rate", "rate_limit"),
     _claude("overloaded", "overloaded"),
@@ -89,6 +115,7 @@ REPORTS: Final = (
         path=("reason",),
         word="credits_exhausted",
         evidence="Goose with a model that answers 402",
+        basis="seen",
     ),
     _answered("Goose", "rate", "Ran into this error: Rate limit exceeded"),
     _answered("Goose", "overloaded", r"Ran into this error: Server error: .{0,40}\((503|529) "),
@@ -103,8 +130,11 @@ REPORTS: Final = (
         "overloaded",
         r"API Error: (503|529) ",
         "Claude with a model that answers that way",
+        "seen",
     ),
-    _worded("Claude", "plan", r"API Error: 402 ", "Claude with a model that answers that way"),
+    _worded(
+        "Claude", "plan", r"API Error: 402 ", "Claude with a model that answers that way", "seen"
+    ),
     # By their words: what providers say, passed on by agents without a code of their own.
     _worded(
         "several agents",
