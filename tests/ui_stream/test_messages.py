@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from support.ai_sdk_judge import RELEASES, Case, judge
 from support.chunk_rules import Told
@@ -72,6 +73,18 @@ def test_a_message_keeps_its_beginning_and_says_how_much_more_there_was() -> Non
     assert answer.metadata is not None
     assert answer.metadata["acp"]["cut"] > 2_000_000
     assert answer.metadata["acp"]["stopReason"] == "end_turn"
+
+
+@pytest.mark.parametrize(("character", "size"), [("x", 1), ("\1", 6), ("\U0001f600", 4)])
+def test_what_is_kept_of_a_message_and_what_is_cut_are_bytes_of_json(
+    character: str, size: int
+) -> None:
+    pieces = [e.AgentMessage(Text(character * 1_000)) for _ in range(9_000)]
+    [_, answer] = messages([OPENED, *turn("t1", *pieces)])
+    assert answer.metadata is not None
+    [text] = texts(answer)
+    assert MAX_MESSAGE - 10_000 <= len(text) * size <= MAX_MESSAGE
+    assert answer.metadata["acp"]["cut"] == (9_000_000 - len(text)) * size
 
 
 def test_of_many_tool_calls_in_a_turn_the_encoder_holds_the_newest() -> None:

@@ -240,7 +240,9 @@ class Message:
     def _fits(self, chunk: Chunk) -> bool:
         if isinstance(chunk, _ENDS):
             return True
-        length = len(chunk.delta) if isinstance(chunk, _DELTAS) else len(_encode(chunk))
+        # Of a delta, what it adds to a text that is there already: no quotation marks.
+        is_delta = isinstance(chunk, _DELTAS)
+        length = len(_encode(chunk.delta)) - 2 if is_delta else len(_encode(chunk))
         if self.cut or self.size + length > self._limit:
             self.cut += length
             return False
