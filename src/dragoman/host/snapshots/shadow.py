@@ -330,10 +330,12 @@ class Shadow:
 
     async def ignored(self) -> list[str]:
         """What git's rules for ignored files leave out: of a folder that they leave out as a
-        whole, only its own name, with a slash."""
+        whole, only its own name, with a slash; without the folders that are ours."""
         options = ("-o", "-i", "--directory", "--no-empty-directory")
         names = (await self._ls_files(*options)).split(b"\0")
-        return [shown(self.path_of(each)) for each in sorted(names) if each]
+        paths = [shown(self.path_of(each)) for each in sorted(names) if each]
+        ours = {os.path.realpath(each) for each in self._closed}
+        return [each for each in paths if each.rstrip("/") not in ours]
 
     def _links_to_folders(self, found: FolderListing) -> list[bytes]:
         """Those that are new; nothing can have been in their places before the first snapshot."""

@@ -28,8 +28,8 @@ _EXAMPLES = """\
   dragoman policy explain --exit-code -- make deploy && make deploy
   dragoman policy explain --recording recording.jsonl --policy rules.json
 
-Nothing is opened or executed. Rules judge what a request names; what an agent really does
-may differ, and only a fence limits that (--fenced)."""
+Nothing is opened or executed. Rules judge what a request names; what an agent
+really does may differ, and only a fence limits that (--fenced)."""
 
 _ADDING = """\
   dragoman policy add --allow --operation write --path 'src/**'
