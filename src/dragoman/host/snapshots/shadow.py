@@ -93,6 +93,7 @@ class Shadow:
         self.directory = directory
         self.limits = limits
         self._closed = closed
+        self._ours = frozenset(map(os.path.realpath, closed))
         self._apart_from = others or (root,)
         self.git = Git(str(directory / "git"), root, self._apart_from)
         self._inside = b""
@@ -334,8 +335,7 @@ class Shadow:
         options = ("-o", "-i", "--directory", "--no-empty-directory")
         names = (await self._ls_files(*options)).split(b"\0")
         paths = [shown(self.path_of(each)) for each in sorted(names) if each]
-        ours = {os.path.realpath(each) for each in self._closed}
-        return [each for each in paths if each.rstrip("/") not in ours]
+        return [each for each in paths if each.rstrip("/") not in self._ours]
 
     def _links_to_folders(self, found: FolderListing) -> list[bytes]:
         """Those that are new; nothing can have been in their places before the first snapshot."""
