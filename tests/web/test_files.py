@@ -16,6 +16,7 @@ import pytest
 from support.postgres import empty_database
 from support.serving import Served, also_served, served
 
+from dragoman.host.workspace import file_search
 from dragoman.host.workspace.file_search import FileSearch, rank_of
 from dragoman.session.content import Audio, Image, Resource, ResourceLink
 from dragoman.store.postgres.store import open_postgres
@@ -79,6 +80,21 @@ def test_a_search_ends_in_time(tmp_path: Path) -> None:
     search = FileSearch(str(tmp_path), seconds=-1.0)
     assert search.find("app", 10) == []
     assert not search.complete
+
+
+def test_a_folder_of_very_many_files_is_not_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_search, "MAX_ENTRIES", 50)
+    for number in range(51):
+        (tmp_path / f"f{number}").touch()
+    search = FileSearch(str(tmp_path))
+    assert len(search.find("f", 100)) == 50
+    assert not search.complete
+    (tmp_path / "f0").unlink()
+    search = FileSearch(str(tmp_path))
+    assert len(search.find("f", 100)) == 50
+    assert search.complete
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from dragoman.host.workspace.regular_file import open_regular
 
@@ -70,7 +71,8 @@ class FileSearch:
             return []
         try:
             with os.scandir(os.path.join(self._root, folder)) as entries:
-                found = sorted(entries, key=lambda entry: entry.name)
+                found = sorted(islice(entries, self._left), key=lambda entry: entry.name)
+                self.complete = self.complete and next(entries, None) is None
         except OSError:
             return []
         self._left -= len(found)
