@@ -81,8 +81,9 @@ different in practice.
 PRICES = """
 ## Prices
 
-What Dragoman [charges](../how-to/limits.md#money) for a million tokens, in US dollars, where an
-agent does not report its cost. `prices` in the [settings](settings.md) override each row.
+If an agent does not report its cost, Dragoman [estimates it](../how-to/limits.md#money) from these
+prices, in US dollars for a million tokens. `prices` in the [settings](settings.md) override each
+row.
 
 | model | input | cached, read | cached, written | output | seen on | at |
 |---|---|---|---|---|---|---|

@@ -322,8 +322,8 @@ def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> Argum
         "--yolo",
         action="store_true",
         help="allow everything that can be allowed, including reads and commands outside the "
-        "workspace (but no writes outside it); what an agent says that it does is not checked, but "
-        "rules that deny or ask still apply to it",
+        "workspace (but no writes outside it); an agent's claims are not checked, but rules that "
+        "deny or ask still apply to them",
     )
     text = f"file of permission rules for {scope}"
     add_repeatable(allowed.add_argument, "--policy", "FILE", text)

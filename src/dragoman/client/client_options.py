@@ -109,8 +109,8 @@ _trace: ContextVar[dict[str, str]] = ContextVar("trace", default={})  # noqa: B0
 
 @contextmanager
 def tracing(traceparent: str | None, tracestate: str | None = None) -> Generator[None]:
-    """While this lasts, sessions that are opened, prompts and steers carry this W3C trace context
-    in their `_meta`. An invalid one is ignored, as the W3C recommends."""
+    """While this lasts, requests that open a session, send a prompt or steer carry this W3C trace
+    context in their `_meta`. An invalid one is ignored, as the W3C recommends."""
     trace: dict[str, str] = {}
     if traceparent is not None and _TRACE_PARENT.fullmatch(traceparent):
         trace = {"traceparent": traceparent}

@@ -54,8 +54,9 @@ MOST_SYSTEM_PROMPT = 64 * 1024
 
 
 class SystemPrompt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An instruction that an agent gets before everything else in a session: added to its own, or
-    in their place with `override`. Raises ValueError for a text that cannot be one."""
+    """An instruction that an agent gets before everything else in a session. It is added to the
+    agent's own instructions; with `override`, it replaces them. Raises ValueError for a text that
+    cannot be one."""
 
     text: str
     mode: Literal["append", "override"] = "append"

@@ -77,8 +77,16 @@ PROJECT_KEYS: Keys = {
         "settings; it cannot name a `file`",
     ),
     "limits": ("list", "[limits](../how-to/limits.md) that apply in addition to yours"),
-    "on_limit": TOP_KEYS["on_limit"],
-    "question_timeout": TOP_KEYS["question_timeout"],
+    "on_limit": (
+        '`"park"`, `"ask"` or `"fail"`',
+        "what becomes of a prompt when the agent reports a limit of its model provider, instead of "
+        "the top-level `on_limit` of your settings; an agent's own `on_limit` there still applies",
+    ),
+    "question_timeout": (
+        "string",
+        'how long a question may wait before it is refused, such as `"10m"`, instead of the '
+        "`question_timeout` of your settings",
+    ),
     "$schema": TOP_KEYS["$schema"],
 }
 """Of a project; none of them starts a program."""

@@ -75,7 +75,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     question: bool = False
     complete: bool = True
     contradiction: str | None = None
-    """Which words of the agent plainly name something else than its claim; it is not complete."""
+    """Which words of the agent plainly name something other than its claim does. The claim is then
+    not `complete`."""
     said: tuple[Access, ...] = ()
     """What these words name. Each is decided too, and the strictest decision counts."""
     parts: tuple[Access, ...] = ()

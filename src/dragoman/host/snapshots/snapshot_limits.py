@@ -16,4 +16,4 @@ class SnapshotLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How long the snapshots of a session are kept after its last turn; None is for as long as the
     session is."""
     loose: int = 4_000
-    """A repository with this many separate object files is packed into one."""
+    """Once a repository has more loose objects than this, they are put into a pack."""

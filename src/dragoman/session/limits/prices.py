@@ -14,8 +14,8 @@ _MILLION = 1_000_000
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Of a million tokens; what has no price of its own is charged as `input`. `seen_on` and
-    `source` say when and where the price was read."""
+    """What a million tokens cost. Tokens of a kind without a price of its own cost as much as
+    `input`. `seen_on` and `source` say when and where the price was read."""
 
     input: float
     output: float
