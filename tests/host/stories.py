@@ -361,6 +361,12 @@ class Story:
         self.interruptions += interruption.happened
         expected = files(before) | interruption.touched
         expected = {name: entry for name, entry in expected.items() if entry is not None}
+        # A file that a person puts where a folder was just taken away is in the way of its files.
+        expected = {
+            name: entry
+            for name, entry in expected.items()
+            if not any(str(above) in expected for above in Path(name).parents)
+        }
         after = contents(self.folder)
         self._check_names(after)
         if conflict is not None:

@@ -86,16 +86,21 @@ async def carry_out(works: Sequence[tuple[Shadow, RestoreJournal]]) -> None:
         for shadow, journal in works:
             done.append(_Work(shadow, journal.restore_id))
             await done[-1].do(journal)
-    except BaseException:
-        await asyncio.shield(_take_back(done))
+    except BaseException as error:
+        left = await asyncio.shield(_take_back(done))
+        if isinstance(error, RevertConflict):
+            error.reasons.update(left)
         raise
     finally:
         _remove(paths)
 
 
-async def _take_back(done: Sequence[_Work]) -> None:
+async def _take_back(done: Sequence[_Work]) -> dict[str, str]:
+    """What someone was in the way of, and why."""
+    left: dict[str, str] = {}
     for each in reversed(done):
-        await each.take_back()
+        left |= await each.take_back()
+    return left
 
 
 def unfinished(path: Path) -> list[Path]:
@@ -171,12 +176,14 @@ class _Work:
         await self._place_all(created)
         await asyncio.to_thread(self._make, [(os.fsdecode(each), None) for each in journal.made])
 
-    async def take_back(self) -> None:
-        done, self._done, self._left = self._done, [], {}
+    async def take_back(self) -> dict[str, str]:
+        left: dict[str, str] = {}
+        done, self._done, self._left = self._done, [], left
         await self._place_all([each.back for each in reversed(done) if each.before is None])
         await asyncio.to_thread(self._jail.remove_directories, self._made)
         await asyncio.to_thread(self._make, self._emptied[::-1])
         await self._place_all([each.back for each in reversed(done) if each.before is not None])
+        return left
 
     async def clean_up(self, journal: RestoreJournal) -> None:
         """What a killed process may have left under names of its own."""
