@@ -142,10 +142,10 @@ async def test_what_we_write_ourselves_is_what_git_writes(folder: Path, tmp_path
     await watched.take()
     shadow = watched.snapshots.shadow(str(folder))
     for content in (b"", b"one\0two\n", os.urandom(5000)):
-        blob = await shadow.keep_content(content)
+        blob = await shadow.git.keep_content(content)
         wanted = await shadow.git("hash-object", "--stdin", data=[content])
         assert blob == wanted.decode().strip()
-        assert await shadow.contents([blob]) == {blob: content}
+        assert await shadow.git.contents([blob]) == {blob: content}
         assert await shadow.git("cat-file", "blob", blob) == content
     git(Path(shadow.git.directory), "--git-dir=.", "fsck", "--full")
 

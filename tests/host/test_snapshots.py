@@ -546,7 +546,7 @@ async def test_the_snapshots_of_a_session_go_with_it(folder: Path, watched: Watc
 
     async def is_kept(snapshot: RootSnapshot) -> bool:
         async with shadow.locked():
-            return bool(await shadow.sizes([snapshot.tree or ""]))
+            return bool(await shadow.git.sizes([snapshot.tree or ""]))
 
     assert await is_kept(theirs)
     assert not await is_kept(ours)

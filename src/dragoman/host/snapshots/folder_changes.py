@@ -185,8 +185,8 @@ class _Reader:
     async def read(self, changes: Sequence[TreeChange]) -> list[Difference]:
         chains = [self._chain(change) for change in changes]
         blobs = [blob for chain in chains for _, blob in chain if blob is not None]
-        sizes = await self.shadow.sizes([blob.id for blob in blobs])
-        texts = await self.shadow.contents(_fitting([blob.id for blob in blobs], sizes))
+        sizes = await self.shadow.git.sizes([blob.id for blob in blobs])
+        texts = await self.shadow.git.contents(_fitting([blob.id for blob in blobs], sizes))
         work = min(MAX_WORK, _MOST_WORK // max(sum(map(len, chains)), 1))
 
         def differences() -> list[Difference]:

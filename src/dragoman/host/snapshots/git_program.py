@@ -12,14 +12,15 @@ import functools
 import hashlib
 import os
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import IO
+from typing import IO, TypeVar
 
 import msgspec
 
 from dragoman.data_directory import private_file
 from dragoman.errors import StartError
+from dragoman.host.snapshots import git_output
 from dragoman.host.workspace.regular_file import open_regular
 from dragoman.process.process_tree import state
 from dragoman.process.spawn import spawn
@@ -51,6 +52,12 @@ _SAFELY = {
     "protocol.allow": "never",
     "submodule.recurse": "false",
 }
+
+
+Found = TypeVar("Found")
+
+_FEW = 100
+"""Up to so many contents are looked for in files of their own."""
 
 
 class GitFailed(Exception):
@@ -146,6 +153,41 @@ class Git:
             os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
             self._write(path, zlib.compress(whole, 1))
         return blob_id
+
+    async def sizes(self, ids: Sequence[str]) -> dict[str, int]:
+        """Of those contents that are here."""
+        sizes, wanted = await self._without_program(self.loose_size, ids)
+        if not wanted:
+            return sizes
+        data = [f"{each}\n".encode() for each in wanted]
+        printed = await self("cat-file", "--batch-check", data=data)
+        lines = zip(wanted, printed.decode().splitlines(), strict=True)
+        packed = {each: line.split(" ") for each, line in lines}
+        return sizes | {each: int(told[2]) for each, told in packed.items() if len(told) == 3}
+
+    async def contents(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Those that are here."""
+        found, wanted = await self._without_program(self.loose_blob, ids)
+        if not wanted:
+            return found
+        printed = await self("cat-file", "--batch", data=[f"{each}\n".encode() for each in wanted])
+        packed = zip(wanted, git_output.contents(printed), strict=False)
+        return found | {blob_id: data for blob_id, data in packed if data is not None}
+
+    async def _without_program(
+        self, look: Callable[[str], Found | None], ids: Sequence[str]
+    ) -> tuple[dict[str, Found], list[str]]:
+        """What can be read without starting a program, and the rest."""
+        wanted = list(dict.fromkeys(ids))
+        if len(wanted) > _FEW:
+            return {}, wanted
+        read = await asyncio.to_thread(lambda: [look(each) for each in wanted])
+        found = {each: data for each, data in zip(wanted, read, strict=True) if data is not None}
+        return found, [each for each in wanted if each not in found]
+
+    async def keep_content(self, content: bytes) -> str:
+        """Its id."""
+        return await asyncio.to_thread(self.keep_blob, content)
 
     def keep_ref(self, name: str, object_id: str) -> None:
         path = os.path.join(self.directory, name)

@@ -200,9 +200,10 @@ class _Work:
         return f".dragoman-{hashlib.sha256(name).hexdigest()[:16]}"
 
     async def _place_all(self, operations: Sequence[Operation]) -> None:
-        sizes = await self._shadow.sizes([each.after.id for each in operations if each.after])
+        sizes = await self._shadow.git.sizes([each.after.id for each in operations if each.after])
         for some in _batches(operations, sizes):
-            contents = await self._shadow.contents([each.after.id for each in some if each.after])
+            ids = [each.after.id for each in some if each.after]
+            contents = await self._shadow.git.contents(ids)
             await asyncio.to_thread(self._place_some, some, contents)
 
     def _place_some(self, operations: Sequence[Operation], contents: dict[str, bytes]) -> None:

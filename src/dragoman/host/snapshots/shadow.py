@@ -14,7 +14,6 @@ import re
 import struct
 from collections.abc import (
     AsyncGenerator,
-    Callable,
     Collection,
     Iterable,
     Mapping,
@@ -22,7 +21,6 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
 
 from dragoman.data_directory import make_private, private_file
 from dragoman.host.snapshots.folder_scan import FolderScan, scan_of, shown
@@ -31,7 +29,6 @@ from dragoman.host.snapshots.git_output import (
     Blob,
     FolderListing,
     TreeChange,
-    contents,
     each_tree_changes,
     listed,
     tree_changes,
@@ -47,15 +44,11 @@ from dragoman.host.snapshots.git_program import (
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.session.facts import RootSnapshot
 
-Found = TypeVar("Found")
-
 REFS = "refs/dragoman"
 _NAMED = 100
 """So many files that are left out are named."""
 _MANY = 500
 """From so many files on, their contents go into one pack."""
-_FEW = 100
-"""Up to so many contents are looked for in files of their own."""
 _ATTEMPTS = 4
 _MOST_LISTED = 64 << 20
 """Bytes of the names in a folder."""
@@ -303,7 +296,7 @@ class Shadow:
                 return found
             # With an entry beneath it, git takes a repository for a folder like any other.
             seeds = [b"100644 %b\t%b/%b\0" % (_NOTHING, each, _SEED) for each in nested]
-            await self.keep_content(b"")
+            await self.git.keep_content(b"")
             await self.git("update-index", "-z", "--add", "--index-info", data=seeds)
         raise GitFailed(f"{self.root} holds repositories in repositories, too deep to be read")
 
@@ -440,7 +433,7 @@ class Shadow:
         """Those that the rules for ignored files left out, as they were in a tree."""
         listed = tree_entries(await self.git("ls-tree", "-r", "-z", tree))
         rules = {each: blob for each, blob in listed.items() if is_rules(each)}
-        texts = await self.contents([blob.id for blob in rules.values()])
+        texts = await self.git.contents([blob.id for blob in rules.values()])
         import tempfile  # late: it is slow to import
 
         with tempfile.TemporaryDirectory(dir=self.directory) as folder:
@@ -456,43 +449,6 @@ class Shadow:
         words = ("check-ignore", "-z", "--stdin", "--no-index")
         printed = await git(*words, data=data, ends_with=(0, 1))
         return {each.removeprefix(b"./") for each in printed.split(b"\0")}
-
-    async def sizes(self, ids: Sequence[str]) -> dict[str, int]:
-        """Of those contents that are here."""
-        sizes, wanted = await self._loose(self.git.loose_size, ids)
-        if not wanted:
-            return sizes
-        data = [f"{each}\n".encode() for each in wanted]
-        printed = await self.git("cat-file", "--batch-check", data=data)
-        lines = zip(wanted, printed.decode().splitlines(), strict=True)
-        packed = {each: line.split(" ") for each, line in lines}
-        return sizes | {each: int(told[2]) for each, told in packed.items() if len(told) == 3}
-
-    async def contents(self, ids: Sequence[str]) -> dict[str, bytes]:
-        """Those that are here."""
-        found, wanted = await self._loose(self.git.loose_blob, ids)
-        if not wanted:
-            return found
-        printed = await self.git(
-            "cat-file", "--batch", data=[f"{each}\n".encode() for each in wanted]
-        )
-        packed = zip(wanted, contents(printed), strict=False)
-        return found | {blob_id: data for blob_id, data in packed if data is not None}
-
-    async def _loose(
-        self, look: Callable[[str], Found | None], ids: Sequence[str]
-    ) -> tuple[dict[str, Found], list[str]]:
-        """What can be read without starting a program, and the rest."""
-        wanted = list(dict.fromkeys(ids))
-        if len(wanted) > _FEW:
-            return {}, wanted
-        read = await asyncio.to_thread(lambda: [look(each) for each in wanted])
-        found = {each: data for each, data in zip(wanted, read, strict=True) if data is not None}
-        return found, [each for each in wanted if each not in found]
-
-    async def keep_content(self, content: bytes) -> str:
-        """Its id."""
-        return await asyncio.to_thread(self.git.keep_blob, content)
 
     # ── letting go ────────────────────────────────────────────────────────────────────────────
 

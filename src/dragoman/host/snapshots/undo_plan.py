@@ -171,14 +171,14 @@ class UndoPlan:
         mode = ours.mode if theirs.mode == base.mode else theirs.mode
         if base.id in (ours.id, theirs.id):
             return Blob(mode, theirs.id if ours.id == base.id else ours.id)
-        contents = await self.shadow.contents([base.id, ours.id, theirs.id])
+        contents = await self.shadow.git.contents([base.id, ours.id, theirs.id])
         texts = [_text(contents.get(each.id)) for each in (base, ours, theirs)]
         if None in texts:
             return _CHANGED_FILE
         result = merged(*(text or "" for text in texts))
         if result is None:
             return _CHANGED
-        return Blob(mode, await self.shadow.keep_content(_bytes(result)))
+        return Blob(mode, await self.shadow.git.keep_content(_bytes(result)))
 
     # ── hunks ─────────────────────────────────────────────────────────────────────────────────
 
@@ -198,7 +198,7 @@ class UndoPlan:
         before = None
         if change.before is not None or len(chosen) < len(compared.hunks):
             mode = (change.after or change.before or Blob(PLAIN, "")).mode
-            before = Blob(mode, await self.shadow.keep_content(content))
+            before = Blob(mode, await self.shadow.git.keep_content(content))
         await self._take_back(name, before, change.after, self._now)
 
     # ── what is in the way ────────────────────────────────────────────────────────────────────
