@@ -159,3 +159,15 @@ async def test_a_name_cannot_pass_for_two_trees(folder: Path, tmp_path: Path) ->
     [file] = (await watched.changes()).files
     assert file.path == str(folder / odd)
     assert file.turns == ["t1", "t2"]
+
+
+# ── another session at work ───────────────────────────────────────────────────────────────────
+
+
+def test_a_turn_knows_of_others_in_its_folder(folder: Path, tmp_path: Path) -> None:
+    snapshots, inner = Watched(folder, tmp_path / "data").snapshots, folder / "inner"
+    first = snapshots.begin_turn("first", [str(folder)])
+    assert not snapshots.begin_turn("elsewhere", [str(folder.parent / "other")]).end()
+    assert snapshots.begin_turn("second", [str(inner)]).end()
+    assert first.end()  # the second began and ended meanwhile
+    assert not snapshots.begin_turn("third", [str(folder)]).end()

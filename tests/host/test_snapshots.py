@@ -553,18 +553,6 @@ async def test_the_snapshots_of_a_session_go_with_it(folder: Path, watched: Watc
     assert not shadow.has("ours")
 
 
-# ── another session at work ───────────────────────────────────────────────────────────────────
-
-
-def test_a_turn_knows_of_others_in_its_folder(folder: Path, watched: Watched) -> None:
-    snapshots, inner = watched.snapshots, folder / "inner"
-    first = snapshots.begin_turn("first", [str(folder)])
-    assert not snapshots.begin_turn("elsewhere", [str(folder.parent / "other")]).end()
-    assert snapshots.begin_turn("second", [str(inner)]).end()
-    assert first.end()  # the second began and ended meanwhile
-    assert not snapshots.begin_turn("third", [str(folder)]).end()
-
-
 # ── killed ────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -440,9 +440,8 @@ class Session:
         return self.gate.changes(None if turn is None else turn.id)
 
     async def changes(self, turn: Turn | str | None = None) -> FolderChanges:
-        """What changed in the session's folders, in the whole session, in one turn, or in the
-        restore with this id, and who changed it. Without `track_changes`, only what Dragoman wrote
-        for the agent.
+        """What changed in the session's folders, and who changed it: in the whole session, in one
+        turn, or in the restore with this id. Without `track_changes`, only what Dragoman wrote.
         Raises KeyError for a turn that is unknown, Unsupported where nothing is known."""
         return await folder_tracker.changes_of(self, turn)
 
