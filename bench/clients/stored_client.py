@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.clients.gauge import Gauge
 from dragoman import AgentCommand, Client
+from dragoman.agents.settings.project_settings import NO_TERMS, ProjectTerms
 from dragoman.client.mcp import McpServer
 from dragoman.events import AgentMessage, TurnEnded
 from dragoman.hub.cluster import commands
@@ -31,8 +32,11 @@ class Launcher:
     def mcp_servers(self) -> list[McpServer]:
         return []
 
-    def system_prompt(self, agent: str | None) -> SystemPrompt | None:
+    def system_prompt(self, agent: str | None, cwd: str) -> SystemPrompt | None:
         return None
+
+    def of_project(self, agent: str, cwd: str) -> ProjectTerms:
+        return NO_TERMS
 
 
 async def main(directory: Path, launcher: Launcher) -> None:

@@ -482,7 +482,7 @@ async def test_a_revert_that_was_killed_is_finished_at_the_next_start_which_says
         await asked(live, "hello\n")
         assert hub.folders.snapshots is not None
         shadow = hub.folders.snapshots.shadow(str(folder))
-        was = Blob("100644", await shadow.keep_content(b"hello\n"))
+        was = Blob("100644", await shadow.git.keep_content(b"hello\n"))
         half_done = RestoreJournal(
             "restore-1", live.id, [Operation(bytes(each), was, None) for each in (file, mine)]
         )

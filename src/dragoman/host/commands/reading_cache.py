@@ -20,6 +20,8 @@ LONG = 2048
 class Cached(Generic[Command, Reading]):
     """A function of a command that is called again with the same one. Make it with `cached`."""
 
+    __wrapped__: Callable[[Command], Reading]
+
     def __init__(self, read: Callable[[Command], Reading], most: int) -> None:
         functools.update_wrapper(self, read)
         self._short = functools.lru_cache(maxsize=most)(read)
