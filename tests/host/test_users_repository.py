@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -163,3 +166,41 @@ async def test_our_own_folder_is_never_read(folder: Path) -> None:
     watched = Watched(folder, folder / "data")
     await watched.turn("t", lambda _: (folder / "file").write_text("x\n"))
     assert [Path(each.path).name for each in (await watched.changes()).files] == ["file"]
+
+
+# ── an index that no git wrote ────────────────────────────────────────────────────────────────
+
+
+def crafted_index(*names: bytes) -> bytes:
+    """As git reads it: entries of empty files, in order."""
+    entries = b""
+    for name in sorted(names):
+        entry = struct.pack(">10I", 0, 0, 0, 0, 0, 0, 0o100644, 0, 0, 0)
+        entry += bytes.fromhex("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
+        entry += struct.pack(">H", len(name)) + name
+        entries += entry + b"\0" * (8 - len(entry) % 8)
+    index = b"DIRC" + struct.pack(">II", 2, len(names)) + entries
+    return index + hashlib.sha1(index).digest()
+
+
+async def test_names_of_files_elsewhere_are_not_read(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "project", tmp_path / "outside.txt"
+    (folder / "link").mkdir(parents=True)
+    outside.write_text("secret\n")
+    git(folder, "init", "-q")
+    (folder / ".gitignore").write_text("*\n")
+    kept = folder / "kept.txt"
+    kept.write_text("before\n")
+    elsewhere = os.fsencode(outside)
+    names = (elsewhere, elsewhere[1:], b"../outside.txt", b"link/../../outside.txt", b".GIT/config")
+    (folder / ".git" / "index").write_bytes(crafted_index(b"kept.txt", *names))
+    watched = Watched(folder, tmp_path / "data")
+    [root] = (await watched.take()).roots
+    assert root.problem == ""
+    kept.write_text("after\n")
+    outside.write_text("other\n")
+    [later] = (await watched.take()).roots
+    shadow = watched.snapshots.shadow(str(folder))
+    async with shadow.locked():
+        changes = await shadow.compare(root.tree or "", later.tree or "")
+    assert [each.path for each in changes] == [b"kept.txt"]

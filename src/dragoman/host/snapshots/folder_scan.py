@@ -97,7 +97,7 @@ class _RealFolders:
         unknown: list[bytes] = []
         while folder not in self._known:
             unknown.append(folder)
-            folder = os.path.dirname(folder)
+            folder = folder.rpartition(b"/")[0]  # which ends, also for a path from the root
         is_real = self._known[folder]
         for each in reversed(unknown):
             is_real = is_real and not os.path.islink(os.path.join(self._top, each))

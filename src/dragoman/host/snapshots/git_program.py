@@ -37,6 +37,7 @@ _OBJECT_MISSING = ("bad object", "not a tree object", "failed to unpack tree obj
 _MISSING = "git is not installed: install it to see and undo what agents do by themselves"
 _IN_THE_WAY = "{} is in a workspace, where an agent may have changed it: install git elsewhere, too"
 
+_ODD_PARTS = frozenset((b"", b".", b"..", b".git"))
 _SAFELY = {
     "core.bare": "false",
     "core.hooksPath": "/dev/null",
@@ -409,10 +410,17 @@ async def surroundings(
 
 
 async def tracked_though_ignored(root: str, apart_from: Collection[str] = ()) -> list[bytes]:
-    """What the user's repository has beneath a folder although its rules would leave it out."""
+    """What the user's repository has beneath a folder although its rules would leave it out.
+
+    Its index is a file that an agent can write: a name there may be of a file anywhere."""
     words = ("ls-files", "-z", "-c", "-i", "--exclude-standard", "--full-name", ".")
     listed = await ask_users_git(root, *words, apart_from=apart_from)
-    return [each for each in (listed or b"").split(b"\0") if each]
+    return [each for each in (listed or b"").split(b"\0") if each and _is_plain(each)]
+
+
+def _is_plain(name: bytes) -> bool:
+    """As git itself would let it into an index."""
+    return _ODD_PARTS.isdisjoint(name.lower().split(b"/"))
 
 
 def _enclosing(root: str) -> str | None:
