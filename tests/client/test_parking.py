@@ -13,7 +13,7 @@ from support.clients import opened, until
 from support.peers import SECONDS
 
 from dragoman import RemoteError, Session
-from dragoman.client.sessions.parking import CONTINUE, MOST_ATTEMPTS
+from dragoman.client.sessions.parking import CONTINUE, LEAST_WAIT, MOST_ATTEMPTS
 from dragoman.client.sessions.turn import Turn
 from dragoman.session import events as e
 from dragoman.session.facts import OnLimit
@@ -148,9 +148,25 @@ async def test_what_is_dropped_is_not_sent(tmp_path: Path) -> None:
 async def test_it_is_tried_five_times_at_most(tmp_path: Path) -> None:
     agent = Limited(times=99)
     async with at_limit(agent, tmp_path) as (session, _):
+        session.parking.least_wait = 0.0
         await until(lambda: session.state.parked is None and not session.busy)
         assert len(agent.prompts) == MOST_ATTEMPTS + 1
         assert session.state.turns[-1].status == "failed"
+
+
+async def test_an_end_that_was_wrong_is_not_relied_on(tmp_path: Path) -> None:
+    agent = Limited(times=99)
+    async with at_limit(agent, tmp_path) as (session, turn):
+        before, sent = time.time(), await session.parking.continued(turn)
+        for number in range(MOST_ATTEMPTS - 1):
+            assert sent is not None
+            await sent
+            assert sent.parked is not None
+            assert (sent.parked.resumes_at or 0.0) >= before + LEAST_WAIT * 2**number
+            before, sent = time.time(), await session.parking.send_now()
+        assert sent is not None
+        with pytest.raises(RemoteError):
+            await sent
 
 
 async def test_ask_waits_for_a_person(tmp_path: Path) -> None:

@@ -97,6 +97,23 @@ async def test_a_limit_of_a_day_may_be_about_one_agent(tmp_path: Path) -> None:
         assert await outcome(hub, (await begun(hub, tmp_path / "a")).id) == ("stopped", 2)
 
 
+async def test_a_warning_about_a_day_is_given_once_each_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warning = calls(1, "day", then="warn")
+    async with stored(tmp_path) as store, hub_on(store, warning) as hub:
+        live = await begun(hub, tmp_path / "a")
+
+        async def three_turns() -> list[tuple[str, float] | None]:
+            return [await outcome(hub, live.id) for _ in range(3)]
+
+        with monkeypatch.context() as earlier:
+            now = time.time
+            earlier.setattr(time, "time", lambda: now() - 86_400)
+            assert await three_turns() == [None, ("warned", 2), None]
+        assert await three_turns() == [None, ("warned", 2), None]
+
+
 async def test_what_was_used_yesterday_does_not_count_today(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

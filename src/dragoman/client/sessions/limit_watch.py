@@ -45,12 +45,16 @@ class _Cap(msgspec.Struct, eq=False):
     """What all turns but the running one have used, as far as it was read, if they count."""
     is_said: bool = False
     """It was reported in this turn, or is a warning about more than a turn that was given."""
+    day: date | None = None
+    """The day on which the last turn began."""
     is_doubted: bool = False
 
     def begin(self, today: date) -> None:
         """A turn begins."""
         limit = self.limit
-        self.is_said &= limit.then == "warn" and limit.per != "turn"
+        is_over = limit.per == "turn" or (limit.per == "day" and self.day != today)
+        self.is_said &= limit.then == "warn" and not is_over
+        self.day = today
         if limit.per == "turn" or (limit.per == "day" and self.raised_on != today):
             self.limit = self.as_set
 
@@ -130,7 +134,7 @@ class LimitWatch:
         self._turn = turn = self._session.running
         self._began = time.monotonic()
         for cap in self._caps:
-            cap.begin(date.today())
+            cap.begin(date.fromtimestamp(time.time()))
         if turn is not None:
             self._watch_clock(turn)
 
@@ -276,7 +280,7 @@ class LimitWatch:
         if more is None:
             self._stop(turn, cap, spent, outcome)
             return
-        cap.raise_to(cap.limit.raised_by(more, spent), date.today())
+        cap.raise_to(cap.limit.raised_by(more, spent), date.fromtimestamp(time.time()))
         self._tell(turn, cap, spent, "raised")
         if cap.limit.measure == "time":
             self._session.spawn(self._stop_in_time(turn, cap))

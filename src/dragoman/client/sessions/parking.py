@@ -33,6 +33,8 @@ CONTINUE = (
 )
 _FIRST_WAIT: dict[LimitKind, float] = {"rate": 60.0, "overloaded": 60.0, "plan": 1800.0}
 """Seconds, where the agent does not say when the limit ends; doubled each time."""
+LEAST_WAIT = 5.0
+"""Seconds before a second attempt, whatever end the agent reports; doubled each time."""
 _MOST_JITTER = 60.0
 _LOOK_SECONDS = 30.0
 """The longest sleep: the clock of the machine may be set, and the machine may have slept."""
@@ -48,6 +50,7 @@ class ParkedPrompt:
 
     def __init__(self, session: Session, on_limit: OnLimit) -> None:
         self.on_limit: OnLimit = on_limit
+        self.least_wait = LEAST_WAIT
         self.prepare: Callable[[], Awaitable[None]] | None = None
         """Awaited before a parked prompt is sent, such as to start the agent again."""
         self.is_read_elsewhere = False
@@ -108,7 +111,7 @@ class ParkedPrompt:
     def _time(self, limit: ReportedLimit, attempt: int) -> float | None:
         if self.on_limit == "ask":
             return None
-        return _time_to_resume(limit.kind, limit.ends_at, attempt)
+        return _time_to_resume(limit.kind, limit.ends_at, attempt, self.least_wait)
 
     def _did_something(self, turn: Turn, limit: ReportedLimit) -> bool:
         """A tool call, a text other than the report itself, or something written."""
@@ -324,10 +327,16 @@ def _content(parked: Parking) -> list[Content]:
     return parked.content if parked.repeats else [Text(CONTINUE)]
 
 
-def _time_to_resume(kind: LimitKind, ends_at: float | None, attempt: int) -> float:
-    """A little after the end, else after a time that doubles: never all sessions at once."""
+def _time_to_resume(
+    kind: LimitKind, ends_at: float | None, attempt: int, least: float = LEAST_WAIT
+) -> float:
+    """A little after the end, else after a time that doubles: never all sessions at once. An end
+    that was wrong before is not relied on."""
     now = time.time()
-    wait = _FIRST_WAIT[kind] * 2 ** (attempt - 1) if ends_at is None else max(0.0, ends_at - now)
+    if ends_at is None:
+        wait = _FIRST_WAIT[kind] * 2 ** (attempt - 1)
+    else:
+        wait = max(ends_at - now, least * 2 ** (attempt - 2) if attempt > 1 else 0.0)
     return now + wait + min(_MOST_JITTER, wait / 10) * os.urandom(1)[0] / 255
 
 

@@ -6,6 +6,7 @@ what was added since the last look is read.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import date, datetime
@@ -66,7 +67,7 @@ class StoreLedger:
 
     async def spent(self, limit: SpendingLimit, record: SessionRecord, turn_id: str) -> Spending:
         """By all turns that the limit of this session is about, except this one."""
-        today = date.today() if limit.per == "day" else None
+        today = date.fromtimestamp(time.time()) if limit.per == "day" else None
         agent, cwd = _only(limit.per, record)
         await self._read(agent, cwd, today)
         spent = Spending(cost={})
