@@ -105,8 +105,8 @@ FLAGS = """
 Each tested agent was asked to write a file and to run a command, with and without the flag, while
 nobody was there to answer questions. "Without asking" means that the agent was seen to act by
 itself; only [`--fence`](../explanation/fence.md) limits that. Goose was tested in its mode
-`approve`, Qwen Code in its mode `default`, OpenCode with `permission` set to `ask`. The test of an
-agent fails if it does anything else than this table says.
+`approve`, Qwen Code in its mode `default`, OpenCode with `permission` set to `ask`. An agent's
+test fails if the agent does anything other than what this table says.
 
 | agent | with `--write` | without | with `--exec` | without |
 |---|---|---|---|---|

@@ -29,10 +29,10 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """At most this much of something, in each turn, in the whole session, or in all sessions of a
     day, an agent or a project together.
 
-    Of tool calls and turns, `most` are allowed, and the next one reaches the limit. A limit on
-    anything else is reached as soon as `most` has been used. `stop` cancels the turn, and no prompt
-    is sent while the limit is reached; `ask` holds the turn and asks a person; `warn` only says so.
-    With `agent` (a pattern) or `project` (a folder), the limit applies only to those sessions.
+    For tool calls and turns, `most` is how many are allowed: the next one reaches the limit. A
+    limit on anything else is reached as soon as `most` has been used. `stop` cancels the turn, and
+    no prompt is sent while the limit is reached; `ask` holds the turn and asks a person; `warn`
+    only says so. With `agent` (a pattern) or `project` (a folder), the limit applies only to those sessions.
     `instead` are limits that apply until the agent reports what this one is about. `source` says
     where it was set.
 
