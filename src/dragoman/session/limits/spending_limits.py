@@ -32,9 +32,9 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     For tool calls and turns, `most` is how many are allowed: the next one reaches the limit. A
     limit on anything else is reached as soon as `most` has been used. `stop` cancels the turn, and
     no prompt is sent while the limit is reached; `ask` holds the turn and asks a person; `warn`
-    only says so. With `agent` (a pattern) or `project` (a folder), the limit applies only to those sessions.
-    `instead` are limits that apply until the agent reports what this one is about. `source` says
-    where it was set.
+    only says so. With `agent` (a pattern) or `project` (a folder), the limit applies only to those
+    sessions. `instead` are limits that apply until the agent reports what this one is about.
+    `source` says where it was set.
 
     Raises ValueError for a number that cannot be a limit.
     """
