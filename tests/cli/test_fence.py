@@ -168,6 +168,15 @@ def test_the_fence_is_printed_with_its_reasons(fenced: Dragoman) -> None:
     assert {"path", "mode", "reason"} == set(printed["places"][0])
 
 
+def test_the_folders_that_a_start_would_make_are_printed(dragoman: Dragoman) -> None:
+    own = str(dragoman.home / ".codex")
+    said = "it is made when the agent starts"
+    lines = dragoman("policy", "fence", "-a", "codex").lines
+    assert any(line.startswith(f"  {own}  (") and said in line for line in lines)
+    words = ("policy", "explain", "--fenced", "--agent", "codex", "--operation", "write", "--path")
+    assert dragoman(*words, f"{own}/x").lines[-1].endswith("in a fence: let through")
+
+
 def test_an_explanation_says_what_the_kernel_would_do(fenced: Dragoman) -> None:
     words = ("policy", "explain", "--fenced", "--agent", "writer", "--operation", "write", "--path")
     inside = fenced(*words, "x.txt")
@@ -175,6 +184,12 @@ def test_an_explanation_says_what_the_kernel_would_do(fenced: Dragoman) -> None:
     outside = fenced(*words, "/etc/x", "--json")
     kernel = json.loads(outside.out)["kernel"]
     assert kernel == {"refused": True, "reason": "it is outside the workspace"}
+    private = fenced(*words, "/tmp/x").lines[-1]
+    assert "in a fence: let through, but /tmp is private to the session: empty" in private
+    asked = ("policy", "explain", "--fenced", "--operation", "read", "--path", "/tmp/x", "--json")
+    kernel = json.loads(fenced(*asked).out)["kernel"]
+    assert kernel["refused"]
+    assert kernel["reason"].startswith("/tmp is private to the session")
     command = fenced("policy", "explain", "--fenced", "--", "git", "push")
     assert command.lines[-1].endswith("let through")
     words = ("policy", "add", "--deny", "--scope", "user", "--prefix", "--", "git", "push")

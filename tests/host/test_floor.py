@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.errors import ConfigError
 from dragoman.host.fence.covered_paths import listening_sockets, without_sockets
-from dragoman.host.fence.floor import Floor, Own, PlaceMode, floor_for, landlock_gaps
+from dragoman.host.fence.floor import FencePlace, Floor, Own, PlaceMode, floor_for, landlock_gaps
 from dragoman.host.fence.mount_table import Mount, names_elsewhere, parsed
 
 
@@ -192,20 +192,73 @@ def test_what_the_kernel_would_refuse_is_known_with_its_reason(place: Path) -> N
     write(place / "home/.ssh/id")
     write(place / "ws/.envrc")
     floor = floor_for([str(place / "ws")])
+    elsewhere = "/usr/x"  # the home may be in a private folder
     refused = {
         (name, way): floor.refusal(str(place / name), write=way == "write") or ""
-        for name in ("ws/x", "ws/.envrc", "home/x", "home/.ssh/id")
+        for name in ("ws/x", "ws/.envrc", elsewhere, "home/.ssh/id")
         for way in ("read", "write")
     }
     assert {each for each, reason in refused.items() if not reason} == {
         ("ws/x", "read"),
         ("ws/x", "write"),
         ("ws/.envrc", "read"),
-        ("home/x", "read"),
+        (elsewhere, "read"),
     }
-    assert refused["home/x", "write"] == "it is outside the workspace"
+    assert refused[elsewhere, "write"] == "it is outside the workspace"
     assert "hidden: keys" in refused["home/.ssh/id", "read"]
     assert "read-only: it runs" in refused["ws/.envrc", "write"]
+
+
+@pytest.mark.parametrize(
+    ("path", "reads", "writes"),
+    [
+        ("/tmp", False, True),
+        ("/tmp/x", False, True),
+        ("/var/tmp/x/y", False, True),
+        ("/dev/shm/x", False, True),
+        ("/dev/null", True, True),
+        ("/dev/sda", False, False),
+        ("/proc/cpuinfo", True, False),
+        ("/proc/self/status", True, True),
+        ("/proc/1/environ", False, False),
+    ],
+)
+def test_what_is_private_to_a_session_is_not_what_is_there_outside(
+    path: str, reads: bool, writes: bool
+) -> None:
+    floor = Floor(places=())
+    for write, is_through in ((False, reads), (True, writes)):
+        reason = floor.refusal(path, write=write)
+        assert (reason is None) is is_through
+        assert is_through or "is private to the session" in str(reason)
+    assert "is private to the session" in str(floor.privacy(path))
+
+
+def test_a_place_of_its_own_in_a_private_folder_is_not_private() -> None:
+    write, covered = FencePlace("/tmp/ws", "write", "its"), FencePlace("/tmp/h", "covered", "keys")
+    floor = Floor(places=(write, covered))
+    assert floor.privacy("/tmp/ws/x") is None
+    assert [floor.refusal("/tmp/ws/x", write=way) for way in (True, False)] == [None, None]
+    assert floor.refusal("/tmp/h/x", write=True) == "/tmp/h is hidden: keys"
+    assert floor.refusal("/tmp/wsx", write=False) == floor.privacy("/tmp/wsx")
+    assert floor.privacy("/tmpx") is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".config/mozilla/firefox/x/logins.json",
+        ".config/github-copilot/apps.json",
+        ".cache/huggingface/token",
+        ".config/JetBrains/IdeaIC2026.1/c.kdbx",
+        ".local/share/uv/credentials/credentials.toml",
+        ".local/share/gnupg/private-keys-v1.d/x.key",
+    ],
+)
+def test_credentials_that_newer_programs_keep_elsewhere_are_covered(place: Path, name: str) -> None:
+    secret = write(place / "home" / name)
+    reason = floor_for([str(place / "ws")]).refusal(str(secret), write=False)
+    assert "is hidden" in str(reason)
 
 
 def test_a_file_that_claims_to_be_a_worktrees_opens_nothing(place: Path) -> None:

@@ -10,20 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from dragoman.agents.known import KnownAgent, known_agents, known_as
+from dragoman.host.fence.covered_paths import holds, moved, places_of
 from dragoman.host.fence.fence import Fence, sockets_of_others
 from dragoman.host.fence.fence_terms import FenceTerms, NetworkTerms
-from dragoman.host.fence.floor import Floor, Own, floor_for
+from dragoman.host.fence.floor import Floor, Own, floor_for, leads_out
 from dragoman.host.fence.mount_table import mount_table
 from dragoman.session.facts import FenceMode
 from dragoman.transport.stdio import AgentCommand
 
 _WORDS = 3
-_XDG = {
-    "~/.config/": "XDG_CONFIG_HOME",
-    "~/.local/share/": "XDG_DATA_HOME",
-    "~/.local/state/": "XDG_STATE_HOME",
-    "~/.cache/": "XDG_CACHE_HOME",
-}
 
 
 def fence_around(
@@ -77,17 +72,26 @@ def agent_floor(
     """What the fence holds. An agent's own folders are made if they do not exist and `makes` says
     so: inside, it could not make them. Raises ConfigError."""
     env = os.environ | command.env
+    # What you keep is where your own variables say, and the agent's may say something else.
+    environments = [dict(os.environ), env] if command.env else [env]
+    homes = tuple(filter(None, (os.path.expanduser("~"), env.get("HOME"))))
     agent = _known(name, command)
-    own = [] if agent is None else [_placed(path, env) for path in agent.state]
+    own = {} if agent is None else _own(agent, env, homes, roots)
+    missing = tuple(place for path, place in own.items() if _is_made(path, place))
     if makes:
-        _make(own)
+        _make(missing)
     return floor_for(
         roots,
-        own=Own(tuple(own), "" if agent is None else f"{agent.title} keeps its own data here"),
-        others=list(_others(agent, env)),
+        own=Own(
+            tuple(own.values()),
+            "" if agent is None else f"{agent.title} keeps its own data here",
+            made=missing,
+        ),
+        others=list(_others(agent, environments, homes)),
         write=terms.write,
         read=terms.read,
-        homes=tuple(filter(None, (os.path.expanduser("~"), env.get("HOME")))),
+        homes=homes,
+        environments=environments,
         sockets=sockets_of_others(),
         mounts=mount_table(),
     )
@@ -100,24 +104,56 @@ def _known(name: str, command: AgentCommand) -> KnownAgent | None:
     return next(filter(None, (known_as(name, program) for program in programs)), None)
 
 
-def _others(agent: KnownAgent | None, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _own(
+    agent: KnownAgent, env: Mapping[str, str], homes: Sequence[str], roots: Sequence[str]
+) -> dict[str, str]:
+    """What the agent keeps, and where. What a variable names is left out if that would give away
+    more than a folder of the agent."""
+    inside = [os.path.realpath(root) for root in roots]
+    placed = ((path, _placed(path, env)) for path in agent.state)
+    found = {path: place for path, place in placed if place is not None}
+    return {
+        path: place
+        for path, place in found.items()
+        if not (path.startswith("$") and (holds(place, homes) or leads_out(place, inside)))
+    }
+
+
+def _others(
+    agent: KnownAgent | None, environments: Sequence[Mapping[str, str]], homes: Sequence[str]
+) -> Iterator[tuple[str, str]]:
     for other in known_agents():
         if other is not agent:
+            reason = f"{other.title} keeps its sign-in here"
             for path in other.state:
-                yield _placed(path, env), f"{other.title} keeps its sign-in here"
+                yield from ((place, reason) for place in _places(path, environments, homes))
 
 
-def _placed(path: str, env: Mapping[str, str]) -> str:
-    """Where it is for a program with these variables."""
-    for start, variable in _XDG.items():
-        if path.startswith(start) and env.get(variable, "").startswith("/"):
-            return os.path.join(env[variable], path.removeprefix(start))
-    home = env.get("HOME") or os.path.expanduser("~")
-    return os.path.join(home, path.removeprefix("~/"))
+def _places(
+    path: str, environments: Sequence[Mapping[str, str]], homes: Sequence[str]
+) -> list[str]:
+    """Everywhere that it may be."""
+    if path.startswith("$"):
+        found = filter(None, (_placed(path, env) for env in environments))
+        return [place for place in found if not holds(place, homes)]
+    return places_of(path.removeprefix("~/"), homes, environments)
+
+
+def _placed(path: str, env: Mapping[str, str]) -> str | None:
+    """Where it is for a program with these variables; None if the one that names it is not set."""
+    if path.startswith("$"):
+        variable, _, inner = path[1:].partition("/")
+        folder = os.path.expanduser(env.get(variable, ""))
+        return os.path.join(folder, inner).rstrip("/") if folder.startswith("/") else None
+    name = path.removeprefix("~/")
+    return moved(name, env) or os.path.join(env.get("HOME") or os.path.expanduser("~"), name)
+
+
+def _is_made(path: str, place: str) -> bool:
+    """Those that are files are made by the agent itself, where it can."""
+    return not os.path.splitext(path)[1] and not os.path.lexists(place)
 
 
 def _make(folders: Sequence[str]) -> None:
-    """Those that are files are made by the agent itself, where it can."""
     for path in folders:
-        if not os.path.splitext(path)[1] and not os.path.lexists(path):
-            os.makedirs(path, mode=0o700, exist_ok=True)
+        os.makedirs(path, mode=0o700, exist_ok=True)

@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -23,6 +23,7 @@ from dragoman.fence.landlock import GOVERNS_SIGNALS, GOVERNS_TRUNCATION
 from dragoman.fence.plan import FencePlan
 from dragoman.host.fence import covered_paths
 from dragoman.host.fence.mount_table import Mount, names_elsewhere
+from dragoman.host.fence.private_places import private_place
 from dragoman.host.rules.protected import folded, protection
 from dragoman.host.workspace.regular_file import read_regular
 
@@ -61,6 +62,8 @@ class Own(msgspec.Struct, frozen=True):
     paths: tuple[str, ...] = ()
     reason: str = ""
     held: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    """Of the paths, those that do not exist, and are made when the agent starts."""
 
 
 _NOTHING = Own()
@@ -96,14 +99,24 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
 
     def refusal(self, path: str, *, write: bool) -> str | None:
         """Why the kernel does not let this through; None if it does."""
-        above = [place for place in self.places if _is_beneath(path, (place.path,))]
-        nearest = max(above, key=lambda place: len(place.path), default=None)
+        nearest = self._nearest(path)
+        if nearest is None and (private := private_place(path)):
+            return None if private.lets_through(path, write) else private.reason
         if nearest is None or (nearest.mode == "read" and write):
             return "it is outside the workspace" if write else None
         if nearest.mode == "covered" or (nearest.mode == "read-only" and write):
             how = "hidden" if nearest.mode == "covered" else nearest.mode
             return f"{nearest.path} is {how}: {nearest.reason}"
         return None
+
+    def privacy(self, path: str) -> str | None:
+        """Why what is at this path inside is not what is there outside; None if it is."""
+        private = private_place(path)
+        return None if private is None or self._nearest(path) else private.reason
+
+    def _nearest(self, path: str) -> FencePlace | None:
+        above = [place for place in self.places if _is_beneath(path, (place.path,))]
+        return max(above, key=lambda place: len(place.path), default=None)
 
     def gaps_with(self, way: FenceWay) -> list[Gap]:
         """What cannot be held in this way."""
@@ -142,14 +155,16 @@ def floor_for(
     write: Sequence[str] = (),
     read: Sequence[str] = (),
     homes: Sequence[str] = (),
+    environments: Sequence[Mapping[str, str]] = (),
     sockets: Sequence[str] = (),
     mounts: Sequence[Mount] = (),
 ) -> Floor:
     """The floor for sessions in these folders.
 
     `own` is what the agent itself keeps, `others` what must not be read of other agents, with a
-    reason each; `write` and `read` are what the settings add. What is covered is so by every name
-    that `mounts` give it. Raises ConfigError for a folder that does not exist, or that would give
+    reason each; `write` and `read` are what the settings add. `environments` may name other places
+    for what is in `homes`. What is covered is so by every name that `mounts` give it. Raises
+    ConfigError for a folder that does not exist, or that would give
     away what a fence is there to hold.
     """
     homes = tuple(dict.fromkeys(map(os.path.realpath, homes or (os.path.expanduser("~"),))))
@@ -162,7 +177,7 @@ def floor_for(
     held = [each for each in found if each.held and _is_beneath(each.path, inside)]
     covered = [
         *((str(path), reason) for path, reason in _dragomans()),
-        *covered_paths.covered(homes),
+        *covered_paths.covered(homes, environments),
         *others,
         *((path, _SOCKET) for path in sockets),
     ]
@@ -178,8 +193,17 @@ def floor_for(
             *_without_repeats(_covered(covered, inside)),
             *_without_repeats(_kept(read, covered)),
         ),
-        gaps=tuple(Gap(each.path, each.reason) for each in found if not each.held),
+        gaps=(
+            *(Gap(each.path, each.reason) for each in found if not each.held),
+            *_too_much(homes, environments),
+        ),
     )
+
+
+def _too_much(homes: Sequence[str], environments: Sequence[Mapping[str, str]]) -> Iterator[Gap]:
+    for reason, path in dict.fromkeys(covered_paths.named(environments)):
+        if covered_paths.holds(path, homes):
+            yield Gap(path, f"{reason}; your home directory is in it, so it is not hidden")
 
 
 def _workspace(roots: Sequence[str]) -> Iterator[FencePlace]:
@@ -195,18 +219,28 @@ def _added(paths: Sequence[str], roots: Sequence[str]) -> Iterator[FencePlace]:
     inside = tuple(map(_real, roots))
     for path in paths:
         real = _checked(path, "fence.write")
-        above = map(str, Path(os.path.expanduser(path)).parents)
-        if not _is_beneath(real, inside) and any(_is_beneath(_real(p), inside) for p in above):
+        if leads_out(path, inside):
             raise ConfigError(
                 "fence", "fence.write", f"{real!r} itself, not a link in the workspace: {path!r}"
             )
         yield FencePlace(real, "write", "the settings say so")
 
 
+def leads_out(path: str, inside: Sequence[str]) -> bool:
+    """Whether it is outside, by a link that is inside: a fenced program may have made that."""
+    above = map(str, Path(os.path.expanduser(path)).parents)
+    is_outside = not _is_beneath(_real(path), inside)
+    return is_outside and any(_is_beneath(_real(each), inside) for each in above)
+
+
 def _own(own: Own) -> Iterator[FencePlace]:
+    what = "the agent's own folder"
     for path in own.paths:
         if os.path.exists(path):
-            yield FencePlace(_checked(path, "the agent's own folder"), "write", own.reason)
+            yield FencePlace(_checked(path, what), "write", own.reason)
+        elif path in own.made:
+            reason = f"{own.reason}; it is made when the agent starts"
+            yield FencePlace(_apart(path, what), "write", reason)
 
 
 def _protected(root: str) -> Iterator[ProtectedPath]:
@@ -255,6 +289,12 @@ def _checked(path: str, what: str) -> str:
         raise ConfigError("fence", what, f"a folder that exists, not {path!r}")
     if real == "/":
         raise ConfigError("fence", what, "a folder other than /, which nothing could be kept from")
+    return _apart(path, what)
+
+
+def _apart(path: str, what: str) -> str:
+    """Its real name; it need not exist."""
+    real = _real(path)
     kept = _real(str(data_directory()))
     if _is_beneath(kept, (real,)) or _is_beneath(real, (kept,)):
         raise ConfigError(

@@ -78,13 +78,23 @@ class _Kernel:
     def line(self, explained: Explained) -> str:
         if explained.access.operation not in _HELD:
             return "  kernel: a fence holds what it reads, writes, runs and reaches, not this"
-        refusal = self._refusal(explained)
+        refusal, privacy = self._refusal(explained), self._privacy(explained)
         met = "let through" if refusal is None else f"refused, {reveal(refusal)}"
+        if refusal is None and privacy is not None:
+            met = f"let through, but {reveal(privacy)}"
         return f"  kernel: if the agent does this itself in a fence: {met}"
 
     def fields(self, explained: Explained) -> dict[str, object]:
         refusal = self._refusal(explained)
-        return {"kernel": {"refused": refusal is not None, "reason": refusal}}
+        reason = self._privacy(explained) if refusal is None else refusal
+        return {"kernel": {"refused": refusal is not None, "reason": reason}}
+
+    def _privacy(self, explained: Explained) -> str | None:
+        """What is read or written is the session's own, and not what is there outside."""
+        access = explained.access
+        if access.operation not in ("read", "write"):
+            return None
+        return next(filter(None, map(self._floor.privacy, access.paths)), None)
 
     def _refusal(self, explained: Explained) -> str | None:
         access = explained.access
