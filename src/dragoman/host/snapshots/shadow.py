@@ -492,7 +492,7 @@ class Shadow:
                 await asyncio.to_thread(self._remove)
 
     async def _drop_refs(self, beneath: str) -> None:
-        _remove_locks(Path(self.git.directory, beneath))
+        _remove_locks(Path(self.git.directory))
         names = await self.git("for-each-ref", "--format=%(refname)", f"{beneath}/")
         orders = [b"delete %b\n" % name for name in names.split()]
         if orders:
@@ -534,8 +534,9 @@ def is_rules(name: bytes) -> bool:
 
 
 def _remove_locks(folder: Path) -> None:
-    """What a killed git has left."""
-    _remove_files(*map(str, folder.glob("*.lock")))
+    """What a killed git has left, also as it went over the refs of another session."""
+    left = (*folder.glob("*.lock"), *folder.glob(f"{REFS}/*/*.lock"), folder / "packed-refs.new")
+    _remove_files(*map(str, left))
 
 
 def _remove_files(*paths: str) -> None:
