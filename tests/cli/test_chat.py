@@ -430,7 +430,7 @@ def test_an_agent_that_does_not_stop_is_ended_by_the_second_ctrl_c(dragoman: Dra
     with with_partner(dragoman) as terminal:
         terminal.wait_for("A Partner 1 in ")
         terminal.enter("never stop")
-        terminal.wait_for(re.compile(r"· \d+ s"))
+        terminal.wait_for("whatever is said")  # a prompt that is not sent yet is just withdrawn
         terminal.press("C-c")
         terminal.wait_for("cancelling; Ctrl-C again ends the agent")
         terminal.press("C-c")

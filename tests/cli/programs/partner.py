@@ -29,6 +29,7 @@ async def converse(turn: AgentTurn) -> None:
             turn.say("half a line")
             await turn.cancelled.wait()
         case "never stop":
+            turn.say("whatever is said\n")
             await asyncio.sleep(600)
         case "stream":
             await stream(turn)
