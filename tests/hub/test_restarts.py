@@ -111,7 +111,7 @@ async def test_a_restart_and_a_crash_under_load_end_no_turn(tmp_path: Path) -> N
 async def test_an_error_that_is_not_the_databases_own_word_ends_no_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As psycopg says of a connection that fails in the midst of a pipeline, and is open still."""
+    """What psycopg reports for a connection that failed in a pipeline but is still open."""
     talkers, server, failures, appending = Talkers(), own_server(), 4, False
     leave, append_all = psycopg.AsyncPipeline.__aexit__, writer.append_all
 

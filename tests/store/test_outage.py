@@ -1,4 +1,4 @@
-"""What is told of an outage."""
+"""What the log says about an outage."""
 
 from __future__ import annotations
 
