@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -237,7 +238,7 @@ class Interruption:
 class Asked(msgspec.Struct):
     """What of the past is to be undone: `may` says what of a file may go."""
 
-    undo: Callable[[Choices], Undo]
+    undo: Callable[..., Undo]
     may: dict[str, Effect]
 
 
@@ -286,23 +287,19 @@ class Story:
         step = self.dice.choice(steps)
         match self.dice.choice(("step", "step", "session", "rewind", "file", "hunk")):
             case "step":
-                return Asked(lambda c: undo_of(timeline, step, choices=c), self._may([step]))
+                return Asked(partial(undo_of, timeline, step), self._may([step]))
             case "session":
                 turns = [each.id for each in timeline.steps if each.kind == "turn"]
-                return Asked(lambda c: undo_of(timeline, None, choices=c), self._may(turns))
+                return Asked(partial(undo_of, timeline, None), self._may(turns))
             case "rewind":
                 since = steps[steps.index(step) :]
-                return Asked(
-                    lambda c: undo_of(timeline, step, choices=c, since=True), self._may(since)
-                )
+                return Asked(partial(undo_of, timeline, step, since=True), self._may(since))
             case "file":
                 changed = [each.path for each in (await self.watched.changes(step)).files]
                 if not changed:
                     return None
                 paths = [self.dice.choice(changed)]
-                return Asked(
-                    lambda c: undo_of(timeline, step, paths=paths, choices=c), self._may([step])
-                )
+                return Asked(partial(undo_of, timeline, step, paths=paths), self._may([step]))
             case _:
                 return await self._asked_hunk(step)
 
@@ -316,7 +313,7 @@ class Story:
         name = str(Path(file.path).relative_to(self.folder))
         may = {name: Effect(lines, file.status == "deleted", changed_mode=False)}
         timeline = self.watched.timeline
-        return Asked(lambda c: undo_of(timeline, step, hunks=[hunk.id], choices=c), may)
+        return Asked(partial(undo_of, timeline, step, hunks=[hunk.id]), may)
 
     def _may(self, steps: Iterable[str]) -> dict[str, Effect]:
         found: dict[str, Effect] = {}
@@ -355,13 +352,17 @@ class Story:
         done, conflict = Reverted(), None
         with interruption.at_work():
             try:
-                done = await self.watched.restore(asked.undo(choices))
+                done = await self.watched.restore(
+                    asked.undo(choices=choices.by_path, force=choices.force)
+                )
             except RevertConflict as raised:
                 conflict = raised
         self.interruptions += interruption.happened
         expected = files(before) | interruption.touched
         expected = {name: entry for name, entry in expected.items() if entry is not None}
-        # A file that a person puts where a folder was just taken away is in the way of its files.
+        # A file that a person puts where a folder was just taken away is in the way of its files:
+        # the restore has deleted those, and undoing it may bring them back.
+        there = expected
         expected = {
             name: entry
             for name, entry in expected.items()
@@ -378,7 +379,7 @@ class Story:
             must_be(files(after), expected, "nothing was done")
             return None
         self.restores += 1
-        self.effects[done.restore_id] = effects(expected, files(after))
+        self.effects[done.restore_id] = effects(there, files(after))
         self._check(asked, choices, expected, files(after), done)
         await self._check_kept(expected, files(after), known)
         if not interruption.happened and self.dice.random() < 0.5:

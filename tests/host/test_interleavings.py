@@ -8,6 +8,9 @@ import pytest
 from host.stories import Story, begin
 from support.folders import Watched, contents
 
+from dragoman.errors import RevertConflict
+from dragoman.session.events import FileReverted, WorkspaceSnapshot
+
 LONG = (pytest.mark.soak, pytest.mark.within(10_800))
 
 
@@ -50,3 +53,56 @@ async def test_without_a_person_all_is_as_before(folder: Path, tmp_path: Path) -
         await watched.turn(f"turn-{turn}", lambda _: [story.agent.act() for _ in range(3)])
     await watched.revert()
     assert contents(folder) == before
+
+
+async def test_what_a_person_undoes_during_a_refused_restore_stays_undone(
+    folder: Path, tmp_path: Path
+) -> None:
+    """The person does a part of what is asked for, just before the restore comes to it."""
+
+    class Overtaken(Watched):
+        def record(self, event: WorkspaceSnapshot | FileReverted) -> None:
+            super().record(event)
+            if isinstance(event, WorkspaceSnapshot) and event.moment == "restore_start":
+                (folder / "new").unlink()
+                (folder / "old").write_text("before\n")
+                (folder / "saved").write_text("person\n")
+
+    for name in ("old", "saved"):
+        (folder / name).write_text("before\n")
+    watched = Overtaken(folder, tmp_path / "data")
+
+    def act(_: Path) -> None:
+        for name in ("new", "old", "saved"):
+            (folder / name).write_text("agent\n")
+
+    await watched.turn("t", act)
+    with pytest.raises(RevertConflict) as caught:
+        await watched.revert()
+    assert caught.value.reasons == {str(folder / "saved"): "it was changed just now"}
+    assert contents(folder) == {"old": (b"before\n", False), "saved": (b"person\n", False)}
+
+
+async def test_a_folder_that_a_person_emptied_before_a_restore_is_there_when_that_is_undone(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "emptied").mkdir()
+    (folder / "emptied" / "file").write_text("before\n")
+    watched = Watched(folder, tmp_path / "data")
+    await watched.turn("t", lambda _: (folder / "new").write_text("agent\n"))
+    (folder / "emptied" / "file").unlink()
+    before = contents(folder)
+    await watched.revert("t")
+    await watched.revert("restore-1")
+    assert contents(folder) == before
+
+
+async def test_a_folder_that_an_agent_emptied_is_not_taken_for_a_new_one(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "emptied").mkdir()
+    (file := folder / "emptied" / "file").write_text("before\n")
+    watched = Watched(folder, tmp_path / "data")
+    await watched.turn("t", lambda _: file.unlink())
+    done = await watched.revert("t")
+    assert (done.paths, file.read_text()) == ([str(file)], "before\n")

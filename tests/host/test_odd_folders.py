@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from typing import Any
 import pytest
 from support.folders import Watched, contents, git
 
+from dragoman.errors import DragomanError, RevertConflict
 from dragoman.host.snapshots import git_program, shadow
 from dragoman.host.snapshots.git_program import Git, GitFailed
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.snapshots.snapshots import Snapshots, undo_of
-from dragoman.session.events import WorkspaceSnapshot
+from dragoman.session.events import FileReverted, WorkspaceSnapshot
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 
@@ -419,3 +421,98 @@ async def test_a_program_that_an_agent_may_have_put_into_its_folder_is_never_run
     [problem] = [each.problem for each in await snapshots.take([str(folder)], None)]
     assert f"{planted} is in a workspace" in problem
     assert not (tmp_path / "ran").exists()
+
+
+# ── what is put in the place of the folder, or of a file ──────────────────────────────────────────
+
+
+def swap_for_a_link(folder: Path, other: Path) -> None:
+    if not folder.is_symlink():
+        folder.rename(folder.with_name("moved"))
+        folder.symlink_to(other)
+
+
+async def test_a_revert_does_not_follow_a_link_that_takes_the_place_of_the_folder(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Put there when the folder was read, and nothing was done yet."""
+    (folder / "file").write_text("ours\n")
+    shutil.copytree(folder, other := tmp_path / "other")
+
+    class Swapping(Watched):
+        def record(self, event: WorkspaceSnapshot | FileReverted) -> None:
+            super().record(event)
+            if isinstance(event, WorkspaceSnapshot) and event.moment == "restore_start":
+                swap_for_a_link(folder, other)
+
+    watched = Swapping(folder, tmp_path / "data")
+    await watched.turn("t", lambda _: (folder / "file").write_text("agent\n"))
+    (other / "file").write_text("agent\n")
+    with pytest.raises(RevertConflict) as caught:
+        await watched.revert(force=True)
+    assert list(caught.value.reasons) == [str(folder / "file")]
+    assert (other / "file").read_text() == "agent\n"
+
+
+async def test_a_folder_that_is_replaced_while_it_is_read_has_no_snapshot(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "secret").write_text("not of the session\n")
+    watched = Watched(folder, tmp_path / "data")
+    await watched.take()
+    really = watched.snapshots.shadow(str(folder)).git
+
+    class Swapping(Git):
+        async def __call__(self, *words: str | bytes, **options: Any) -> bytes:
+            if words[0] == "ls-files":
+                swap_for_a_link(folder, tmp_path / "other")
+            return await really(*words, **options)
+
+    swapping = Swapping(really.directory, really.work_tree)
+    monkeypatch.setattr(watched.snapshots.shadow(str(folder)), "git", swapping)
+    [root] = (await watched.take()).roots
+    assert (root.tree, root.problem) == (None, f"{folder} was replaced by a link to another folder")
+
+
+def fill(file: Path) -> None:
+    file.write_bytes(bytes(1001))
+
+
+@pytest.mark.parametrize(
+    ("put", "reason"),
+    [
+        (os.mkfifo, "something that is not a file is now in its place"),
+        (fill, "what is now in its place is too large to keep"),
+    ],
+    ids=["pipe", "large file"],
+)
+async def test_what_can_never_be_replaced_is_named_and_no_choice_is_offered(
+    folder: Path, tmp_path: Path, put: Callable[[Path], object], reason: str
+) -> None:
+    file = folder / "file"
+    file.write_text("ours\n")
+    watched = Watched(folder, tmp_path / "data", SnapshotLimits(file_bytes=1000))
+    await watched.turn("t", lambda _: file.unlink())
+    put(file)
+    for force in (False, True):
+        with pytest.raises(RevertConflict) as caught:
+            await watched.revert(force=force)
+        assert not caught.value.by_force
+        assert list(caught.value.reasons.values()) == [reason]
+
+
+async def test_without_room_for_its_journal_a_revert_says_so_and_does_nothing(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "file").write_text("ours\n")
+    watched = Watched(folder, tmp_path / "data")
+    await watched.turn("t", lambda _: (folder / "file").write_text("agent\n"))
+    directory = watched.snapshots.shadow(str(folder)).directory
+    (directory / "journal").write_text("a file where the folder should be\n")
+    with pytest.raises(DragomanError, match=r"nothing was reverted: .* cannot be written: "):
+        await watched.revert()
+    assert (folder / "file").read_text() == "agent\n"
+    (directory / "journal").unlink()
+    await watched.revert()
+    assert (folder / "file").read_text() == "ours\n"

@@ -19,7 +19,7 @@ from dragoman.errors import DragomanError, RevertConflict
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.snapshots.snapshots import Reverted, Snapshots, undo_of
 from dragoman.host.snapshots.timeline import Timeline
-from dragoman.host.snapshots.undo_plan import Choice, Choices
+from dragoman.host.snapshots.undo_plan import Choice
 from dragoman.host.workspace.changes import Change
 from dragoman.session.events import WorkspaceSnapshot
 from dragoman.session.facts import RootSnapshot
@@ -141,6 +141,28 @@ async def test_each_hunk_has_those_who_wrote_it(folder: Path, watched: Watched) 
     [of_turn] = (await watched.changes("t1")).files
     assert [hunk.by for hunk in of_turn.hunks] == [["host"], ["agent"]]
     assert (await watched.changes("t2")).files == []
+
+
+async def test_an_empty_folder_has_those_who_made_or_deleted_it(
+    folder: Path, watched: Watched
+) -> None:
+    (folder / "filled" / "deep").mkdir(parents=True)
+
+    def first(_: Path) -> None:
+        (folder / "agents").mkdir()
+        (folder / "filled" / "deep" / "file").write_text("x\n")
+
+    await watched.turn("first", first)
+    shutil.rmtree(folder / "filled")
+    (folder / "persons").mkdir()
+    await watched.turn("second", lambda _: (folder / "file").write_text("x\n"))
+    await watched.revert("second")
+    found = (await watched.changes()).files
+    assert {Path(each.path).name: (each.status, each.by, each.turns) for each in found} == {
+        "agents": ("added", ["agent"], ["first"]),
+        "persons": ("added", ["other"], []),
+        "deep": ("deleted", ["other"], []),
+    }
 
 
 async def test_files_of_very_many_lines_are_named_and_not_compared(
@@ -326,7 +348,7 @@ async def test_what_is_in_the_way_is_said_all_at_once_and_can_be_kept(
         }
         assert contents(folder) == now
     kept: dict[str, Choice] = {str(folder / name): "keep" for name in ("d/one", "d/two", "file")}
-    await watched.restore(undo_of(watched.timeline, "t", choices=Choices(kept)))
+    await watched.restore(undo_of(watched.timeline, "t", choices=kept))
     assert contents(folder) == now | {"edited": (b"before\n", False)}
 
 

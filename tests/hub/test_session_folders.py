@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.clients import until
 from support.hubs import TestLauncher, dead_process, seen_until, stored, stored_events
 from support.peers import SECONDS
 
@@ -34,6 +35,7 @@ from dragoman.session.facts import SystemPrompt
 from dragoman.session.state import UserEntry
 from dragoman.store.records import Batch, SessionFilter, encode_events
 from dragoman.testing import AgentTurn, ScriptedAgent
+from dragoman.transport.transport import Transport
 
 
 class Own(ScriptedAgent):
@@ -52,6 +54,25 @@ class Own(ScriptedAgent):
         if not self._silent:
             turn.tool_call("call", "run it", kind="execute", status="completed")
         self._act(turn.text)
+
+
+class LateAgent(Own):
+    """Answers nothing until it may."""
+
+    def __init__(self, act: Callable[[str], None]) -> None:
+        super().__init__(act)
+        self.may_answer = asyncio.Event()
+
+    def connect(self) -> Transport:
+        transport = super().connect()
+        receive = transport.receive
+
+        async def late() -> bytes:
+            await self.may_answer.wait()
+            return await receive()
+
+        transport.receive = late
+        return transport
 
 
 @pytest.fixture
@@ -94,6 +115,17 @@ async def test_a_turn_is_recorded_with_what_it_changed(tmp_path: Path, folder: P
             (str(folder / "new.txt"), "added", 1)
         ]
         assert (await hub.state(live.id)).snapshot == taken[1]
+
+
+async def test_folders_are_read_while_the_agent_starts(tmp_path: Path, folder: Path) -> None:
+    (folder / "before.txt").write_text("here before\n")
+    agent = LateAgent(lambda _: None)
+    async with watching(tmp_path, agent) as hub:
+        creating = asyncio.create_task(hub.create("it", str(folder)))
+        await until(lambda: any((tmp_path / "snapshots").glob("*/git/index")))
+        assert not creating.done()
+        agent.may_answer.set()
+        await asked(await creating, "hello")
 
 
 async def test_without_a_word_of_the_agent_it_cannot_be_told(tmp_path: Path, folder: Path) -> None:

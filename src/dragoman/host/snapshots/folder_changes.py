@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -137,16 +137,19 @@ async def differences(
         return [], 0
     first, final = chain[0].snapshot, chain[-1].snapshot
     changes = await tree_changes(shadow, first.tree or "", final.tree or "")
-    history = await _history(shadow, chain) if changes else []
+    made, gone = await _folders(shadow, first, final)
+    history: _History = await _history(shadow, chain) if changes or made or gone else ()
     reader = _Reader(shadow, history, written, is_brief=is_brief, hunks=hunks)
     found = await reader.read(changes[:most])
-    folders = await _folders(shadow, chain)
-    return found + folders, len(changes) + len(folders)
+    came = await _comings(shadow, chain, history, made | gone)
+    found += [_folder(shadow, path, came[path], is_new=path in made) for path in sorted(came)]
+    return found, len(changes) + len(came)
 
 
-async def _history(
-    shadow: Shadow, chain: Sequence[FolderMoment]
-) -> list[tuple[Label, dict[bytes, TreeChange]]]:
+_History = Sequence[tuple[Label, Mapping[bytes, TreeChange]]]
+
+
+async def _history(shadow: Shadow, chain: Sequence[FolderMoment]) -> _History:
     """What each moment changed, by name."""
     trees = [moment.snapshot.tree or "" for moment in chain]
     found = await shadow.compare_each(list(pairwise(trees)))
@@ -175,7 +178,7 @@ class _Reader:
     """Makes differences of what git says differs."""
 
     shadow: Shadow
-    history: Sequence[tuple[Label, Mapping[bytes, TreeChange]]]
+    history: _History
     written: Written
     is_brief: bool
     hunks: Collection[str]
@@ -344,42 +347,60 @@ async def tree_changes(
     return [each for each in changes if each.path not in were_ignored]
 
 
-async def _folders(shadow: Shadow, chain: Sequence[FolderMoment]) -> list[Difference]:
-    """Folders without files that came or went."""
-    first, final = chain[0].snapshot, chain[-1].snapshot
+async def _folders(
+    shadow: Shadow, first: RootSnapshot, final: RootSnapshot
+) -> tuple[set[str], set[str]]:
+    """Folders without files that came, and those that went."""
     old, new = set(first.empty_folders), set(final.empty_folders)
-    if old == new:
-        return []
-    gone = await _missing(shadow, final.tree or "", old - new)
-    made = await _missing(shadow, first.tree or "", new - old)
-    labels = {each.label for each in chain[1:]}
-    found: list[Difference] = []
-    for path in sorted((*made, *gone)):
-        status: FileStatus = "added" if path in made else "deleted"
-        blob = Blob(FOLDER, "")
-        change = TreeChange(
-            shadow.name_of(os.fsencode(path)),
-            status,
-            before=None if path in made else blob,
-            after=blob if path in made else None,
-        )
-        file = ChangedFile(
-            path=path,
-            status=status,
-            by=authors(labels),
-            turns=turns(labels),
-            old_mode=None if path in made else FOLDER,
-            new_mode=FOLDER if path in made else None,
-        )
-        found.append(Difference(shadow, change, file))
+    made, gone = new - old, old - new
+    return made - await _there(shadow, first, made), gone - await _there(shadow, final, gone)
+
+
+async def _there(shadow: Shadow, snapshot: RootSnapshot, paths: Collection[str]) -> set[str]:
+    """Those of these folders that a snapshot has, with files or without."""
+    empty = set(snapshot.empty_folders)
+    names = {shadow.name_of(os.fsencode(path)): path for path in paths if path not in empty}
+    found = await shadow.folders_at(snapshot.tree or "", list(names))
+    return empty.intersection(paths) | {names[name] for name in found}
+
+
+async def _comings(
+    shadow: Shadow, chain: Sequence[FolderMoment], history: _History, paths: Collection[str]
+) -> dict[str, set[Label]]:
+    """The steps in which each of these folders came or went: in between it may have had files."""
+    names = {path: shadow.name_of(os.fsencode(path)) for path in paths}
+    found: dict[str, set[Label]] = {path: set() for path in paths}
+    for (before, after), (label, changed) in zip(pairwise(chain), history, strict=False):
+        one, other = before.snapshot, after.snapshot
+        unlike, above = {*one.empty_folders} ^ {*other.empty_folders}, _above(changed)
+        some = [path for path, name in names.items() if path in unlike or name in above]
+        for path in await _there(shadow, one, some) ^ await _there(shadow, other, some):
+            found[path].add(label)
     return found
 
 
-async def _missing(shadow: Shadow, tree: str, paths: set[str]) -> list[str]:
-    """Those folders in which a tree has no file."""
-    names = {shadow.name_of(os.fsencode(path)): path for path in paths}
-    there = await shadow.folders_at(tree, list(names))
-    return [path for name, path in names.items() if name not in there]
+def _above(names: Iterable[bytes]) -> set[bytes]:
+    """Every folder that one of these files is in."""
+    found: set[bytes] = set()
+    for name in names:
+        while (name := os.path.dirname(name)) and name not in found:
+            found.add(name)
+    return found
+
+
+def _folder(shadow: Shadow, path: str, labels: set[Label], *, is_new: bool) -> Difference:
+    status: FileStatus = "added" if is_new else "deleted"
+    old, new = (None, Blob(FOLDER, "")) if is_new else (Blob(FOLDER, ""), None)
+    change = TreeChange(shadow.name_of(os.fsencode(path)), status, before=old, after=new)
+    file = ChangedFile(
+        path=path,
+        status=status,
+        by=authors(labels),
+        turns=turns(labels),
+        old_mode=old.mode if old else None,
+        new_mode=new.mode if new else None,
+    )
+    return Difference(shadow, change, file)
 
 
 def _head(hunk: Hunk) -> str:

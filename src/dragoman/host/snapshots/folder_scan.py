@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -55,7 +56,8 @@ def scan_of(found: FolderListing, top: bytes, limits: SnapshotLimits) -> FolderS
         elif name in found.known or not is_file:
             scan.dropped.append(name)
             scan.is_unfinished |= not is_file and os.path.isdir(path)
-    for folder in found.folders:
+    emptied = _emptied(top, folders, found.known.keys() & scan.dropped)
+    for folder in (*found.folders, *emptied):
         _note_empty(scan, top, folder)
     return scan
 
@@ -103,6 +105,25 @@ class _RealFolders:
             is_real = is_real and not os.path.islink(os.path.join(self._top, each))
             self._known[each] = is_real
         return is_real
+
+
+def _emptied(top: bytes, folders: _RealFolders, gone: Iterable[bytes]) -> Iterator[bytes]:
+    """Folders that hold nothing since these files are gone. Git lists them only once the files are
+    dropped: in the next snapshot, as if they had become empty after this one."""
+    looked_at: set[bytes] = set()
+    for name in sorted(gone):
+        while (name := os.path.dirname(name)) and name not in looked_at:
+            looked_at.add(name)
+            if folders.has(name) and _is_empty(os.path.join(top, name)):
+                yield name
+
+
+def _is_empty(folder: bytes) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return False
 
 
 def _note_empty(scan: FolderScan, top: bytes, folder: bytes) -> None:

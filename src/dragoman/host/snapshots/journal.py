@@ -23,11 +23,13 @@ from dragoman.host.snapshots.folder_scan import shown
 from dragoman.host.snapshots.git_output import LINK, PLAIN, PROGRAM, Blob
 from dragoman.host.snapshots.shadow import Shadow
 from dragoman.host.workspace.atomic import Existing, Swap, read_up_to, remove, replace
-from dragoman.host.workspace.jail import Jail, Known, Target, reason_of
+from dragoman.host.workspace.jail import Jail, Known, Target, at, reason_of
 from dragoman.host.workspace.regular_file import SAFELY
 
 _BATCH = 64 << 20
 _OVERTAKEN = "it was changed just now"
+_NOT_A_FILE = "something that is not a file is now in its place"
+_TOO_LARGE = "what is now in its place is too large to keep"
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -44,6 +46,10 @@ class Operation(msgspec.Struct, frozen=True):
 
 class Overtaken(Exception):
     """The file is not what it is expected to be: someone was quicker."""
+
+
+class InTheWay(Exception):
+    """What is in the place can neither be kept nor compared, and so is not replaced."""
 
 
 class RestoreJournal(msgspec.Struct):
@@ -80,7 +86,11 @@ async def carry_out(works: Sequence[tuple[Shadow, RestoreJournal]]) -> None:
     first, journal = works[0]
     paths[0] = _path(first, journal.restore_id, _WHOLE)
     others = [os.fsencode(shadow.directory) for shadow, _ in works[1:]]
-    await asyncio.to_thread(_write_all, paths, [each for _, each in works], others)
+    try:
+        await asyncio.to_thread(_write_all, paths, [each for _, each in works], others)
+    except OSError:
+        _remove([*paths, *(path.with_suffix(_NEW) for path in paths)])
+        raise
     done: list[_Work] = []
     try:
         for shadow, journal in works:
@@ -159,7 +169,7 @@ class _Work:
         self._shadow = shadow
         self._restore_id = restore_id
         self._private = shadow.private()
-        self._jail = Jail((shadow.root,))
+        self._jail = Jail((at(shadow.root),))
         self._done: list[Operation] = []
         self._left = left
         self._made: list[str] = []
@@ -213,17 +223,18 @@ class _Work:
                 continue
             try:
                 content = b"" if each.after is None else contents[each.after.id]
-                self._place(each, content)
+                if self._place(each, content):
+                    self._done.append(each)
             except Overtaken:
                 self._object(path, _OVERTAKEN)
+            except InTheWay as error:
+                self._object(path, str(error))
             except KeyError:
                 self._object(path, "its earlier content is gone")
             except RemoteError as error:
                 self._object(path, reason_of(error))
-            else:
-                self._done.append(each)
 
-    def _place(self, operation: Operation, content: bytes) -> None:
+    def _place(self, operation: Operation, content: bytes) -> bool:
         path, temporary = _known(operation.path), self._temporary(operation)
         with self._jail.target(path, create=operation.after is not None) as target:
             most = self._shadow.limits.file_bytes
@@ -234,8 +245,9 @@ class _Work:
                 is_program=operation.after is not None and operation.after.mode == PROGRAM,
                 is_private=self._shadow.name_of(operation.path) in self._private,
             )
-            place(target, operation, content, swap, most)
+            is_ours = place(target, operation, content, swap, most)
             self._made += target.made
+        return is_ours
 
     def _is_gone(self, operation: Operation) -> bool:
         """Also if its folder is gone by now, or a folder is in its place: that came after it."""
@@ -315,14 +327,14 @@ def _write(path: Path, journal: RestoreJournal) -> None:
 # ── one file ──────────────────────────────────────────────────────────────────────────────────
 
 
-def place(target: Target, operation: Operation, content: bytes, swap: Swap, most: int) -> None:
-    """Raises Overtaken, and what the jail raises. A file larger than `most` is not what is
-    expected."""
+def place(target: Target, operation: Operation, content: bytes, swap: Swap, most: int) -> bool:
+    """Whether it took this to do it: what someone else did is not ours to take back. Raises
+    Overtaken, InTheWay for what is not a file or larger than `most`, and what the jail raises."""
     found = _found(target, target.name, most)
     now = None if found is None else found[0]
     after = operation.after
     if now == after:
-        return
+        return False
     try:
         if after is None:
             remove(target, swap)
@@ -332,6 +344,7 @@ def place(target: Target, operation: Operation, content: bytes, swap: Swap, most
             replace(target, content, None if found is None else found[1], swap)
     except (FileExistsError, FileNotFoundError):
         raise Overtaken from None
+    return True
 
 
 def _must_be_as_before(target: Target, operation: Operation, most: int, name: str) -> None:
@@ -348,7 +361,7 @@ def _found(target: Target, name: str, most: int) -> tuple[Blob, Existing | None]
             leads_to = os.readlink(os.fsencode(name), dir_fd=target.directory)
             return Blob(LINK, blob_id(leads_to)), None
         if not stat.S_ISREG(status.st_mode):
-            raise Overtaken
+            raise InTheWay(_NOT_A_FILE)
         descriptor = os.open(name, os.O_RDONLY | SAFELY, dir_fd=target.directory)
     except FileNotFoundError:
         return None
@@ -357,6 +370,8 @@ def _found(target: Target, name: str, most: int) -> tuple[Blob, Existing | None]
         content = read_up_to(descriptor, most + 1)
     finally:
         os.close(descriptor)
+    if len(content) > most:
+        raise InTheWay(_TOO_LARGE)
     mode = PROGRAM if status.st_mode & stat.S_IXUSR else PLAIN
     return Blob(mode, blob_id(content)), Existing(status, content)
 

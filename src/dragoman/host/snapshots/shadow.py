@@ -95,6 +95,7 @@ class Shadow:
         self._is_open = False
         self._last: tuple[tuple[int, ...] | None, str] | None = None
         self._kept: set[tuple[str, str]] = set()
+        self._ahead: asyncio.Task[RootSnapshot] | None = None
 
     # ── opening ───────────────────────────────────────────────────────────────────────────────
 
@@ -181,6 +182,12 @@ class Shadow:
         except (GitFailed, OSError) as error:
             return RootSnapshot(root=self.root, problem=str(error))
 
+    async def read_ahead(self) -> None:
+        """Take the first snapshot, unless that was begun before: it takes longest."""
+        if self._ahead is None:
+            self._ahead = asyncio.create_task(self.take())
+        await asyncio.wait([self._ahead])
+
     async def taken_locked(self, session_id: str | None = None) -> RootSnapshot:
         """The same for one who holds the lock."""
         try:
@@ -190,12 +197,11 @@ class Shadow:
 
     async def take_locked(self, session_id: str | None = None) -> RootSnapshot:
         """The same, and raises GitFailed."""
-        if _mark(self.root) is None:
-            raise GitFailed(f"{self.root} does not exist")
-        if not _is_real(self.root):
-            raise GitFailed(f"{self.root} was replaced by a link to another folder")
+        folder = self._real_folder()
         scan = await self._read()
         tree = await self._write_tree()
+        if self._real_folder() != folder:
+            raise GitFailed(f"{self.root} was replaced while it was read")
         if session_id is not None:
             self._keep_tree(tree, session_id)
         return RootSnapshot(
@@ -205,6 +211,16 @@ class Shadow:
             left_out_count=len(scan.left_out),
             empty_folders=scan.empty_folders,
         )
+
+    def _real_folder(self) -> tuple[int, int]:
+        """The folder itself, whatever it holds. Raises GitFailed if it is not there, and for a link
+        to another one: an agent may put that in its place, and git would follow it."""
+        if _mark(self.root) is None:
+            raise GitFailed(f"{self.root} does not exist")
+        if not _is_real(self.root):
+            raise GitFailed(f"{self.root} was replaced by a link to another folder")
+        status = os.lstat(self.root)
+        return status.st_dev, status.st_ino
 
     def _keep_tree(self, tree: str, session_id: str) -> None:
         if (session_id, tree) not in self._kept:
@@ -502,6 +518,9 @@ class Shadow:
         """For one who holds the lock; those who wait for it start again."""
         import shutil  # late: it is slow to import
 
+        # First: if this is cut short, no index may name objects that are gone.
+        with suppress(OSError):
+            os.unlink(os.path.join(self.git.directory, "index"))
         shutil.rmtree(self.directory, ignore_errors=True)
 
     async def tidy(self) -> None:

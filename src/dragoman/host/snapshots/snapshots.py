@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Unpack
 
 import msgspec
 
@@ -28,7 +29,7 @@ from dragoman.host.snapshots.git_program import GitFailed
 from dragoman.host.snapshots.shadow import Shadow, ref_name
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.snapshots.timeline import CUT, Step, Timeline
-from dragoman.host.snapshots.undo_plan import Choices, UndoPlan
+from dragoman.host.snapshots.undo_plan import Choices, RevertOptions, UndoPlan
 from dragoman.host.workspace.changes import MAX_CHANGES, Change
 from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.events import FileReverted, Notice, WorkspaceSnapshot
@@ -62,13 +63,12 @@ def undo_of(
     timeline: Timeline,
     step_id: str | None,
     *,
-    paths: Collection[str] | None = None,
-    hunks: Collection[str] | None = None,
-    choices: Choices = Choices(),  # noqa: B008 - it cannot change
     since: bool = False,
+    **which: Unpack[RevertOptions],
 ) -> Undo:
     """Of one turn or restore, or of all turns. With `since`, of that step and all after it. Raises
     KeyError for one that is unknown."""
+    paths, hunks = which.get("paths"), which.get("hunks")
     steps = timeline.steps if step_id is None else timeline.since(step_id)
     if not steps and step_id is not None:
         raise KeyError(step_id)
@@ -76,8 +76,13 @@ def undo_of(
         steps = [each for each in steps if each.kind == "turn"]
     elif step_id is not None and not since:
         steps = steps[:1]
-    real = None if paths is None else _real(paths)
-    return Undo(steps=list(steps), paths=real, hunks=hunks, choices=choices, turn_id=step_id)
+    return Undo(
+        steps=list(steps),
+        paths=None if paths is None else _real(paths),
+        hunks=hunks,
+        choices=Choices(which.get("choices") or {}, which.get("force", False)),
+        turn_id=step_id,
+    )
 
 
 def _real(paths: Collection[str]) -> list[str]:
@@ -139,6 +144,11 @@ class Snapshots:
         """Each folder as it is now, by its real path; a problem is in its snapshot."""
         shadows = [self.shadow(root) for root in _outermost(roots)]  # known to each other first
         return [await shadow.take(session_id) for shadow in shadows]
+
+    async def read_ahead(self, roots: Sequence[str]) -> None:
+        """Read the folders that were never read, so that later snapshots take less time."""
+        for shadow in [self.shadow(root) for root in _outermost(roots)]:
+            await shadow.read_ahead()
 
     async def end_turn(
         self, step: Step, end: list[RootSnapshot], doubt: str, written: Written
@@ -232,6 +242,10 @@ class Snapshots:
                 end = [await _end_of(plan, session_id) for plan in plans]
         except GitFailed as error:
             raise DragomanError(f"nothing was reverted: {error}") from error
+        except OSError as error:  # such as no room for the journal
+            reason = (error.strerror or str(error)).lower()
+            sentence = f"nothing was reverted: {self.directory} cannot be written: {reason}"
+            raise DragomanError(sentence) from error
         paths = [path for plan in plans for path in plan.paths]
         for path in paths:
             record(FileReverted(path, undo.turn_id, restore_id))
@@ -363,8 +377,13 @@ class TurnMark:
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with suppress(OSError):
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.truncate(self._descriptor, 0)
-        os.write(self._descriptor, msgspec.json.encode([os.fsencode(each) for each in self._roots]))
+        try:
+            os.truncate(self._descriptor, 0)
+            named = [os.fsencode(each) for each in self._roots]
+            os.write(self._descriptor, msgspec.json.encode(named))
+        except OSError:
+            os.close(self._descriptor)  # and the lock, which would say that a turn runs
+            raise
 
     def end(self) -> bool:
         """Whether another session worked in one of the folders meanwhile."""

@@ -31,6 +31,15 @@ class Step(msgspec.Struct):
         by: Author = "restore" if self.kind == "restore" else "unknown" if self.doubt else "agent"
         return Label(by, self.id)
 
+    @property
+    def left_no_trace(self) -> bool:
+        """Whether every folder was read before and after it, and is the same."""
+        ends = {each.root: each for each in self.end or ()}
+        return bool(self.start) and all(
+            each.tree is not None and each.root in ends and _is_same(each, ends[each.root])
+            for each in self.start
+        )
+
 
 class FolderMoment(msgspec.Struct, frozen=True):
     """A folder at some time, and whose doing it is that it is not as it was at the one before."""

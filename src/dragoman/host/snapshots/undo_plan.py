@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypedDict
 
 import msgspec
 
@@ -36,6 +36,15 @@ _LINK_IN_THE_WAY = "a symbolic link is now where its folder was"
 _FOLDER_IN_THE_WAY = "a folder is now in its place"
 _NEVER_FORCED = (_NOT_KEPT, _FILE_IN_THE_WAY, _LINK_IN_THE_WAY, _FOLDER_IN_THE_WAY)
 """That would take another file than the one that is chosen."""
+
+
+class RevertOptions(TypedDict, total=False):
+    """Which files and hunks are undone, and what becomes of those that someone changed since."""
+
+    paths: Collection[str] | None
+    hunks: Collection[str] | None
+    force: bool
+    choices: Mapping[str, Literal["keep", "restore"]] | None
 
 
 class Choices(msgspec.Struct, frozen=True):
@@ -112,20 +121,22 @@ class UndoPlan:
         for name, (before, after) in chosen.items():
             if name not in self._settled:
                 await self._take_back(name, before, after, start)
-        self._undo_folders(start, end, paths)
+        await self._undo_folders(start, end, paths)
 
     async def _look(self, names: Sequence[bytes]) -> None:
         there = await self.shadow.blobs_at(self._now.tree or "", names)
         for name in names:
             self._found[name] = self._wanted[name] = there.get(name)
 
-    def _undo_folders(
+    async def _undo_folders(
         self, start: RootSnapshot, end: RootSnapshot, paths: Collection[str] | None
     ) -> None:
         old, new = set(start.empty_folders), set(end.empty_folders)
-        for path in old ^ new:
-            if paths is None or path in paths:
-                self._folders[self.shadow.name_of(os.fsencode(path))] = path in old
+        unlike = [path for path in old ^ new if paths is None or path in paths]
+        names = {self.shadow.name_of(os.fsencode(path)): path in old for path in unlike}
+        # One that had files before is there again with them.
+        had_files = await self.shadow.folders_at(start.tree or "", list(names))
+        self._folders |= {name: there for name, there in names.items() if name not in had_files}
 
     async def _take_back(
         self, name: bytes, before: Blob | None, after: Blob | None, start: RootSnapshot

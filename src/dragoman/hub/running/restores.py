@@ -20,7 +20,7 @@ from dragoman.errors import CommandRefused, DragomanError
 from dragoman.host.gate import told_of
 from dragoman.host.snapshots import timeline as t
 from dragoman.host.snapshots.snapshots import Reverted, Snapshots, undo_of
-from dragoman.host.snapshots.undo_plan import Choices
+from dragoman.host.snapshots.undo_plan import RevertOptions
 from dragoman.host.workspace.files import LocalFiles
 from dragoman.host.workspace.jail import found
 from dragoman.host.workspace.roots import Workspace
@@ -86,13 +86,7 @@ class Restores:
     async def _revert(self, command: c.Revert | c.Restore, restore_id: str) -> c.Reply:
         wanted = _restore(command)
         done = await self._tracker.revert(
-            wanted.turn_id,
-            paths=wanted.paths,
-            hunks=wanted.hunks,
-            force=wanted.force,
-            choices=wanted.choices,
-            restore_id=restore_id,
-            since=wanted.since,
+            wanted.turn_id, restore_id=restore_id, since=wanted.since, **_options(wanted)
         )
         return _reply(done)
 
@@ -131,14 +125,7 @@ async def revert_stored(
     roots = tuple(map(os.path.realpath, (record.cwd, *record.additional_directories)))
     if (ended := await snapshots.end_cut(timeline, roots, record.id, written)) is not None:
         log.record(ended)
-    undo = undo_of(
-        timeline,
-        wanted.turn_id,
-        paths=wanted.paths,
-        hunks=wanted.hunks,
-        choices=Choices(wanted.choices, wanted.force),
-        since=wanted.since,
-    )
+    undo = undo_of(timeline, wanted.turn_id, since=wanted.since, **_options(wanted))
     done = await snapshots.restore(
         undo, written, restore_id=new_restore_id(), session_id=record.id, record=log.record
     )
@@ -202,6 +189,15 @@ def _restore(command: c.Revert | c.Restore) -> c.Restore:
     if isinstance(command, c.Restore):
         return command
     return c.Restore(command.turn_id, command.force, command.paths)
+
+
+def _options(wanted: c.Restore) -> RevertOptions:
+    return {
+        "paths": wanted.paths,
+        "hunks": wanted.hunks,
+        "force": wanted.force,
+        "choices": wanted.choices,
+    }
 
 
 def _reply(done: Reverted) -> c.Reply:

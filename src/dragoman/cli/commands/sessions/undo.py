@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import aclosing
 
 from dragoman.cli.commands.sessions.session_list import print_json
@@ -14,6 +14,7 @@ from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.render.style import BOLD, RED, Style, wants_colour
 from dragoman.cli.render.terminal_view import painted_diff
 from dragoman.cli.run.hub_access import opened_session
+from dragoman.cli.standard_streams import terminal_width
 from dragoman.errors import CommandRefused, DragomanError, RevertConflict
 from dragoman.host.snapshots.folder_changes import ChangedFile, FolderChanges
 from dragoman.host.snapshots.undo_plan import Choice
@@ -77,18 +78,27 @@ def _fields(file: ChangedFile, root: str) -> dict[str, object]:
 
 
 def _print(found: FolderChanges, root: str) -> None:
-    style = Style(colour=wants_colour(sys.stdout))
+    style, width = Style(colour=wants_colour(sys.stdout)), terminal_width()
+    for line in change_lines(found, root, style, width if sys.stdout.isatty() else 0):
+        print(line)
+
+
+def change_lines(
+    found: FolderChanges, root: str, style: Style, width: int, most: int | None = None
+) -> Iterator[str]:
+    """Who changed which file, and the diffs, painted for a terminal of this width; `most` limits
+    the lines of each diff."""
     if not found.files:
-        print("no changes were seen" if found.problems else "no changes")
+        yield "no changes were seen" if found.problems else "no changes"
     for file in found.files:
         path = os.path.relpath(file.path, root) if root else file.path
         remarks = remarks_on(file.by, is_tracked=found.tracked)
         told = f" ({', '.join(remarks)})" if remarks else ""
-        print(style(f"{reveal(path)}{told}", BOLD))
+        yield style(f"{reveal(path)}{told}", BOLD)
         if file.protected is not None:
-            print(style(f"! protected: {file.protected}", RED))
+            yield style(f"! protected: {file.protected}", RED)
         lines = file.diff(root).removesuffix("\n").split("\n")
-        print("\n".join(painted_diff(lines, style, len(lines))))
+        yield from painted_diff(lines, style, len(lines) if most is None else most, width)
 
 
 def missing_from(found: FolderChanges, root: str) -> list[str]:
