@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, tzinfo
+from functools import partial
 from typing import Any, Final, Literal, cast
 
 import msgspec
 
 from dragoman.errors import RemoteError
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.session.facts import LimitKind
 
 _LONGEST = 31 * 86400.0
@@ -45,28 +47,14 @@ class LimitReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.pattern is not None and self.pattern.search(text) is not None
 
 
-def _claude(kind: LimitKind, word: str) -> LimitReport:
-    evidence = "claude-agent-acp 0.99.0, `errorKindData`"
+def _in_data(said_by: str, key: str, evidence: str, kind: LimitKind, word: str) -> LimitReport:
     return LimitReport(
-        said_by="Claude",
-        kind=kind,
-        path=("errorKind",),
-        word=word,
-        evidence=evidence,
-        basis="source",
+        said_by=said_by, kind=kind, path=(key,), word=word, evidence=evidence, basis="source"
     )
 
 
-def _codex(kind: LimitKind, word: str) -> LimitReport:
-    evidence = "codex-acp 2.6.0, `createTurnErrorData`"
-    return LimitReport(
-        said_by="Codex",
-        kind=kind,
-        path=("codexErrorInfo",),
-        word=word,
-        evidence=evidence,
-        basis="source",
-    )
+_claude = partial(_in_data, "Claude", "errorKind", "claude-agent-acp 0.99.0, `errorKindData`")
+_codex = partial(_in_data, "Codex", "codexErrorInfo", "codex-acp 2.6.0, `createTurnErrorData`")
 
 
 def _worded(
@@ -76,14 +64,14 @@ def _worded(
     evidence: str,
     basis: Literal["seen", "documentation"] = "documentation",
 ) -> LimitReport:
-    found = re.compile(pattern, re.IGNORECASE)
+    found = lazy_pattern(pattern, re.IGNORECASE)
     return LimitReport(said_by=said_by, kind=kind, pattern=found, evidence=evidence, basis=basis)
 
 
 def _answered(said_by: str, kind: LimitKind, pattern: str) -> LimitReport:
     """An answer that ends with the report; Goose adds a paragraph that suggests to retry."""
     end = r"[^\n]*(?:\n\nPlease retry if you think[^\n]*)?\s*\Z"
-    found = re.compile(rf"(?:\A|\n\n){pattern}{end}")
+    found = lazy_pattern(rf"(?:\A|\n\n){pattern}{end}")
     evidence = f"{said_by} with a model that answers 402, 429, 503 and 529"
     return LimitReport(
         said_by=said_by,
@@ -221,30 +209,30 @@ def _line(text: str) -> str:
 
 # ── when it ends ────────────────────────────────────────────────────────────────────────────────
 
-_DELAY = re.compile(
+_DELAY = lazy_pattern(
     r"retry[_-]?delay|(?:retry[_-]?after|resets?[_-]?in)(?:[_-]?(?:seconds|ms))?|resets?[_-]?at",
     re.IGNORECASE,
 )
 """Keys of an error's data whose value is a delay or a time."""
 _UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_SPAN = re.compile(
+_SPAN = lazy_pattern(
     r"(\d+(?:\.\d+)?)\s*"
     r"(?:(ms)|(d)(?:ays?)?|(h)(?:ours?)?|(m)(?:in(?:ute)?s?)?|(s)(?:ec(?:ond)?s?)?)(?![a-z])"
 )
-_AFTER = re.compile(
+_AFTER = lazy_pattern(
     r"(?:try again|retry|resets?|available(?: again)?|wait)(?:[ _-]?after|[ _-]?delay)?(?: in)?"
     r"[:\" ]+((?:\d+(?:\.\d+)?\s*(?:d|h|m|s)[a-z]*[ ,and]*)+)",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(
+_PLAIN = lazy_pattern(
     r"(?:retry[ _-]?after|resets?[_-]?in[_-]?(?=s|ms))(?:[_-]?(seconds|ms))?[:\" ]+"
     r"(\d+(?:\.\d+)?)\b",
     re.IGNORECASE,
 )
 """A number without a unit, as in HTTP's `Retry-After`: seconds, unless its key says otherwise."""
-_EPOCH = re.compile(r"(?:\||reset[a-z_]*[\": ]+)(1\d{9})(?:\d{3}|\.\d+)?\b", re.IGNORECASE)
+_EPOCH = lazy_pattern(r"(?:\||reset[a-z_]*[\": ]+)(1\d{9})(?:\d{3}|\.\d+)?\b", re.IGNORECASE)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_CLOCK = re.compile(
+_CLOCK = lazy_pattern(
     r"(?:resets?|try again|available)(?: again)?(?: at| on)? "
     rf"(?:({'|'.join(_MONTHS)})[a-z]* (\d{{1,2}})(?:st|nd|rd|th)?,? (?:(\d{{4}}),? )?(?:at )?)?"
     r"(\d{1,2})(?::(\d{2}))? ?([ap]m)?\b"

@@ -5,13 +5,13 @@ Messages are joined from their pieces.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.safe_text import decomposed
 from dragoman.session import events as e
 from dragoman.store.records import Said, SaidKind
@@ -145,9 +145,9 @@ _SNIPPET_WORDS = 16
 _WORDS_BEFORE = 5
 _MAX_WORD = 200
 # An accent may be a character of its own; of many in a row the rest is skipped.
-_word = re.compile("(?:[^\\W_][\u0300-\u036f]{0,8})+")
+_word = lazy_pattern("(?:[^\\W_][\u0300-\u036f]{0,8})+")
 _MAX_WORDS = 32
-_piece = re.compile(r'"([^"]*)"|([^\s"]+)')
+_piece = lazy_pattern(r'"([^"]*)"|([^\s"]+)')
 
 
 def pieces(text: str) -> tuple[list[str], bool]:

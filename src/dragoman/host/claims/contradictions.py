@@ -25,11 +25,12 @@ from dragoman.host.claims.said_actions import (
 )
 from dragoman.host.rules.access import Access, Command, Operation, Sighting, normalise
 from dragoman.host.rules.globs import is_within
+from dragoman.lazy_pattern import lazy_pattern
 
 _MOST_SAID = 16
 _MOST_LETTERS = 256 << 10
 _LONGEST_QUOTE = 80
-_tool_words = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_tool_words = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # Parts of the names of tools.
 _WRITING_WORDS = """
     append copy create delete edit insert mkdir move overwrite patch remove rename replace rm save
@@ -38,8 +39,8 @@ _WRITING_WORDS = """
 _RUNNING_WORDS = "bash cmd command exec execute powershell run sh shell terminal"
 _WRITING_TOOLS = frozenset(_WRITING_WORDS.split())
 _RUNNING_TOOLS = frozenset(_RUNNING_WORDS.split())
-_quoted = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'|`([^`\n]+)`|“([^”\n]+)”")
-_cut_off = re.compile(r"…|\.{3}")
+_quoted = lazy_pattern(r"\"([^\"\n]+)\"|'([^'\n]+)'|`([^`\n]+)`|“([^”\n]+)”")
+_cut_off = lazy_pattern(r"…|\.{3}")
 _word_ends = r"(?<![\w./-])", r"(?![\w./-])"
 
 

@@ -6,18 +6,18 @@ other, read by the same rules. Pure.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.session.content import ContentItem, Text
 from dragoman.session.state import ToolCall
 
 ToolKind: TypeAlias = Literal["read", "edit", "execute", "fetch"]
 # A name with a bracket in it could end anywhere.
-_place = re.compile(
+_place = lazy_pattern(
     r"\[(?:in|current working directory) (?P<folder>[^][]+)\](?: \([^][]*\))?(?: \[background\])?"
 )
 

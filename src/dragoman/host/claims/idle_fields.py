@@ -6,8 +6,6 @@ file may be a file too: no rule can say what it is for. Pure.
 
 from __future__ import annotations
 
-import re
-
 from dragoman.host.claims.input_keys import (
     CHANGE_KEYS,
     DOCUMENT_KEYS,
@@ -21,6 +19,7 @@ from dragoman.host.claims.input_keys import (
     VERB_KEYS,
 )
 from dragoman.host.claims.said_actions import PROGRAMS
+from dragoman.lazy_pattern import lazy_pattern
 
 IDLE = frozenset(
     (
@@ -123,12 +122,12 @@ _LANGUAGES = frozenset(
     )
 )
 _CALLED_BY = (PROGRAMS | {"screen", "setsid", "tmux", "reboot", "poweroff", "halt"}) - _LANGUAGES
-_parts = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_duration = re.compile(r"\d+(?:\.\d+)?\s*(?:m?s|sec|secs|seconds|m|min|minutes|h)?")
-_measure = re.compile(r"[\d\s,:;.-]+")
-_word = re.compile(r"[\w:./*@+-]*")
-_name_alone = re.compile(r"[\w-]*")
-_file_name = re.compile(r"\S*(?:/|\.\w)\S*")
+_parts = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_duration = lazy_pattern(r"\d+(?:\.\d+)?\s*(?:m?s|sec|secs|seconds|m|min|minutes|h)?")
+_measure = lazy_pattern(r"[\d\s,:;.-]+")
+_word = lazy_pattern(r"[\w:./*@+-]*")
+_name_alone = lazy_pattern(r"[\w-]*")
+_file_name = lazy_pattern(r"\S*(?:/|\.\w)\S*")
 
 
 def may_be_run(key: str, text: str) -> bool:

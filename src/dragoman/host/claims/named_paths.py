@@ -11,14 +11,15 @@ from urllib.parse import unquote
 from dragoman.host.claims.raw_input import BRACES, path_of_address
 from dragoman.host.rules.access import Sighting, normalise
 from dragoman.host.rules.globs import LONGEST_PATH, MOST_COMPONENTS, is_within
+from dragoman.lazy_pattern import lazy_pattern
 
 # Each is looked up on disk by who passes `look`. What has more is a question for a person.
 MOST_PATHS = 256
 MOST_LETTERS = 32 << 10
 # What a shell, or another program that expands paths, makes another one of: someone's home, a
 # variable of the environment, the output of a command, one of several beginnings.
-_expanded = re.compile(r"\A~[^/]|\$(?:[A-Z_]|[{(])|`|" + BRACES)
-_scheme = re.compile(r"file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_expanded = lazy_pattern(r"\A~[^/]|\$(?:[A-Z_]|[{(])|`|" + BRACES)
+_scheme = lazy_pattern(r"file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 class NamedPaths:
@@ -110,10 +111,10 @@ class NamedPaths:
 
 
 _MOST_READINGS = 64
-_pattern = re.compile(r"[*?]|\{[^{}]*(?:,|\.\.)[^{}]*\}|\[[!^]")
-_letters = re.compile(r"\[([^\[\]/]{1,32})\]")
-_between = re.compile(r"\s*(?:[-=]>|[,;:|])\s*|\s+")
-_of_more_words = re.compile(r"[\s,;:|'\"`]|[-=]>")
+_pattern = lazy_pattern(r"[*?]|\{[^{}]*(?:,|\.\.)[^{}]*\}|\[[!^]")
+_letters = lazy_pattern(r"\[([^\[\]/]{1,32})\]")
+_between = lazy_pattern(r"\s*(?:[-=]>|[,;:|])\s*|\s+")
+_of_more_words = lazy_pattern(r"[\s,;:|'\"`]|[-=]>")
 
 
 def other_readings(text: str) -> list[str] | None:
@@ -136,7 +137,7 @@ def other_readings(text: str) -> list[str] | None:
     return others if len(others) <= _MOST_READINGS else None
 
 
-_unusual = re.compile(r"[^\w./+@=-]")
+_unusual = lazy_pattern(r"[^\w./+@=-]")
 
 
 def _one_of(letters: str) -> Iterator[str]:

@@ -9,18 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dragoman.lazy_pattern import lazy_pattern
+
 # Anything that `patch` can apply: a unified or a context hunk, a change in the old form; and what
 # git does without one.
-_patch_text_names = re.compile(
+_patch_text_names = lazy_pattern(
     r"^[ \t]*(?:@@ -\d|\*{15}|diff --git |--- [^\n]*\n\+\+\+ |\d+(?:,\d+)?[acd](?:\d|[ \t\r]*$))",
     re.MULTILINE,
 )
-_pair = re.compile(r"^--- ([^\n]+)\n\+\+\+ ([^\n]+)", re.MULTILINE)
-_hunk = re.compile(r"@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@")
-_name = re.compile(r"(?:---|\+\+\+|Index:) +(.+)")
-_context_name = re.compile(r"\*\*\* +(.+)")
-_git_name = re.compile(r"(?:rename|copy) (?:from|to) +(.+)")
-_context_range = re.compile(r"(?:\*\*\*|---) \d+(?:,\d+)? (?:\*{4}|-{4})\Z")
+_pair = lazy_pattern(r"^--- ([^\n]+)\n\+\+\+ ([^\n]+)", re.MULTILINE)
+_hunk = lazy_pattern(r"@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@")
+_name = lazy_pattern(r"(?:---|\+\+\+|Index:) +(.+)")
+_context_name = lazy_pattern(r"\*\*\* +(.+)")
+_git_name = lazy_pattern(r"(?:rename|copy) (?:from|to) +(.+)")
+_context_range = lazy_pattern(r"(?:\*\*\*|---) \d+(?:,\d+)? (?:\*{4}|-{4})\Z")
 _NOTHING = "/dev/null"
 
 

@@ -50,6 +50,7 @@ from dragoman.host.claims.patch_names import PatchNames
 from dragoman.host.commands.plain_command import plain_words
 from dragoman.host.rules.access import Command
 from dragoman.host.rules.globs import LONGEST_PATH
+from dragoman.lazy_pattern import lazy_pattern
 
 _DEEPEST = 32
 _MOST_VALUES = 20_000
@@ -58,23 +59,23 @@ _MOST_COMMANDS = 64
 _LONGEST_KEY = 256
 # By these, a field says what something is done with.
 _PLACES = (*PATH_ENDINGS, *ADDRESS_ENDINGS)
-_url = re.compile(r"(?:https?|wss?|ftp)://\S*\Z", re.IGNORECASE)
+_url = lazy_pattern(r"(?:https?|wss?|ftp)://\S*\Z", re.IGNORECASE)
 BRACES = r"\{(?:[^{}\n]*,)?(?:/|~|\.\./)"
 """Several paths in one, of which some are outside of where it stands."""
-_path_like = re.compile(
+_path_like = lazy_pattern(
     r"/|~(?:[\w-]*/|\Z)|\.\.?/|file:|(?:.*/)?\.\.(?:/|\Z)|\$\{?\w+\}?/|.{0,256}" + BRACES,
     re.IGNORECASE,
 )
 # Some agents take one without its first line, or in the midst of a shell's words.
-_patch = re.compile(
+_patch = lazy_pattern(
     r"\*\*\*[ \t]*(?:Begin Patch|(?:Add|Update|Delete) File|Move to)", re.IGNORECASE
 )
-_patch_header = re.compile(
+_patch_header = lazy_pattern(
     r"\*\*\* (?:(?:Begin Patch|End Patch|End of File)|"
     r"(?:(?:Add|Update|Delete) File|Move to): (?P<path>.+))\Z"
 )
-_joins_commands = re.compile(r"[;&|`\n]|\$\(")
-_not_alphanumeric = re.compile(r"[^a-z0-9]")
+_joins_commands = lazy_pattern(r"[;&|`\n]|\$\(")
+_not_alphanumeric = lazy_pattern(r"[^a-z0-9]")
 
 
 class RawInput:

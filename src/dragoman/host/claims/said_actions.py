@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from dragoman.lazy_pattern import lazy_pattern
+
 SaidKind = Literal["command", "write", "read", "file", "address"]
 
 
@@ -47,19 +49,19 @@ _READINGPROGRAMS = """
 PROGRAMS = frozenset(_PROGRAM_NAMES.split())
 _WORDS_TOO = frozenset(_WORDS_THAT_AREPROGRAMS.split())
 _READERS = frozenset(_READINGPROGRAMS.split())
-_writing_option = re.compile(r"-(?:delete|exec|execdir|ok|okdir|f?print0?f|fls|o|-output)\b.*")
-_option = re.compile(r"--?[A-Za-z][\w-]*(?:=.*)?\Z|-\d\Z")
-_path_like = re.compile(r"(?:~|\.{1,2})?/|\.\.?\Z|~\Z|[\w.-]+/|[\w-]+\.[A-Za-z]\w{0,7}\Z")
-_redirects = re.compile(r"\d*>{1,2}\Z|\d*>{1,2}[^=>&\s]")
-_joins = re.compile(r"&&|\|\||[;|\n]|(?<!\S)&(?!\S)")
-_program = re.compile(r"[a-z][a-z0-9_.+-]*\Z")
-_local_program = re.compile(r"(?:\.{1,2}/|~/|/)[\w./+-]+\Z")
-_substitution = re.compile(r"\$\([^)]")
-_quotes = re.compile(r"[\"'`\\]")
-_in_ticks = re.compile(r"`([^`\n]+)`")
-_in_brackets = re.compile(r"\(([^()\n]+)\)")
-_label = re.compile(r"[^\n:·$]{0,60}?(?: · |: |\$ )")
-_introduction = re.compile(
+_writing_option = lazy_pattern(r"-(?:delete|exec|execdir|ok|okdir|f?print0?f|fls|o|-output)\b.*")
+_option = lazy_pattern(r"--?[A-Za-z][\w-]*(?:=.*)?\Z|-\d\Z")
+_path_like = lazy_pattern(r"(?:~|\.{1,2})?/|\.\.?\Z|~\Z|[\w.-]+/|[\w-]+\.[A-Za-z]\w{0,7}\Z")
+_redirects = lazy_pattern(r"\d*>{1,2}\Z|\d*>{1,2}[^=>&\s]")
+_joins = lazy_pattern(r"&&|\|\||[;|\n]|(?<!\S)&(?!\S)")
+_program = lazy_pattern(r"[a-z][a-z0-9_.+-]*\Z")
+_local_program = lazy_pattern(r"(?:\.{1,2}/|~/|/)[\w./+-]+\Z")
+_substitution = lazy_pattern(r"\$\([^)]")
+_quotes = lazy_pattern(r"[\"'`\\]")
+_in_ticks = lazy_pattern(r"`([^`\n]+)`")
+_in_brackets = lazy_pattern(r"\(([^()\n]+)\)")
+_label = lazy_pattern(r"[^\n:·$]{0,60}?(?: · |: |\$ )")
+_introduction = lazy_pattern(
     r"(?:requesting(?: approval)?(?: to| for)?|please|approve|allow|preparing(?: to)?|"
     r"running|runs?|execut(?:e|es|ing)|exec|command|shell|bash|terminal)\b[\s:]+(?=\S)",
     re.IGNORECASE,
@@ -72,18 +74,18 @@ _WRITES = (
 )
 _READS = r"read(?:s|ing)?|view(?:s|ing)?|open(?:s|ing)?|list(?:s|ing)?|show(?:s|ing)?"
 _FETCHES = r"fetch(?:es|ing)?|download(?:s|ing)?|brows(?:e|es|ing)|visit(?:s|ing)?|get|post|put"
-_done_to = re.compile(
+_done_to = lazy_pattern(
     rf"(?:(?P<write>{_WRITES})|(?P<read>{_READS}))\b(?:\s+\(\w+\))?"
     r"(?:\s+(?:to|the|a|an|new|file|files|folder|directory|into|in|from|edit))*[\s:·]+(?P<path>\S+)",
     re.IGNORECASE,
 )
-_fetched = re.compile(rf"(?:{_FETCHES})\b.{{0,60}}?((?:https?|wss?|ftp)://\S+)", re.IGNORECASE)
-_address = re.compile(r"(?:https?|wss?|ftp)://[^\s\"'`)>\]]+", re.IGNORECASE)
-_file = re.compile(
+_fetched = lazy_pattern(rf"(?:{_FETCHES})\b.{{0,60}}?((?:https?|wss?|ftp)://\S+)", re.IGNORECASE)
+_address = lazy_pattern(r"(?:https?|wss?|ftp)://[^\s\"'`)>\]]+", re.IGNORECASE)
+_file = lazy_pattern(
     r"(?:~|\.{1,2}|…|\.\.\.)?/?(?:[^\s/:*?\"<>|]+/)+[^\s/:]*\Z|/[^\s/:]+\Z|~\Z|"
     r"\.?[\w-][\w.-]*\.[A-Za-z]\w{0,7}\Z"
 )
-_more_of_it = re.compile(r"\s*(?:\Z|\(|:|=>|->)")
+_more_of_it = lazy_pattern(r"\s*(?:\Z|\(|:|=>|->)")
 
 
 def lines_of(text: str) -> list[str]:

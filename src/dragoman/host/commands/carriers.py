@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
+from dragoman.lazy_pattern import lazy_pattern
+
 Argv: TypeAlias = tuple[str, ...]
 Running: TypeAlias = Literal["surely", "perhaps", "never"]
 
@@ -51,7 +53,7 @@ _MOST_CARRIED = 48
 _OPERANDS_FIRST = {"chroot": 1, "chrt": 1, "flock": 1, "setarch": 1, "su": 1, "taskset": 1}
 """How many words precede the program, other than options."""
 _BEFORE_A_PROGRAM = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-c", "-lc", "-x", "--"))
-_of_no_interest = re.compile(r"[-+].*|[A-Za-z_]\w*\+?=.*|[0-9.]+[smhd]?", re.DOTALL)
+_of_no_interest = lazy_pattern(r"[-+].*|[A-Za-z_]\w*\+?=.*|[0-9.]+[smhd]?", re.DOTALL)
 
 
 def program_name(word: str) -> str:

@@ -17,6 +17,7 @@ from dragoman.host.commands.carriers import SHELLS, carried, program_name
 from dragoman.host.commands.reading_cache import cached
 from dragoman.host.commands.shell_line import Argv, Reading, read_argv, read_line
 from dragoman.host.rules.access import MOST_OF_COMMAND, Access, Command
+from dragoman.lazy_pattern import lazy_pattern
 
 
 class _Danger(NamedTuple):
@@ -172,12 +173,12 @@ _TABLE = (
     _Danger("changes the system for all its users", "sysctl", having="-w|--write"),
 )
 
-_CREDENTIALS = re.compile(
+_CREDENTIALS = lazy_pattern(
     r"(?:^|[/@=<])(?:\.ssh/(?!known_hosts|config)|\.aws/credentials|\.netrc$|\.pgpass$|\.git-credentials$"
     r"|\.gnupg(?:/|$)|\.kube/config$|\.docker/config\.json$|id_(?:rsa|dsa|ecdsa|ed25519)$"
     r"|\.config/gh/hosts\.yml$|\.npmrc$|\.pypirc$|\.env(?:\.[a-z.]+)?$)"
 )
-_SQL = re.compile(
+_SQL = lazy_pattern(
     r"\b(?:drop\s+(?:table|database|schema|view|index|user|role)|truncate\s+(?:table\s+)?\w"
     r"|delete\s+from\s+\S+\s*(?:;|$))|\bdropDatabase\(",
     re.IGNORECASE,
@@ -189,14 +190,14 @@ _DATABASES = frozenset(
 _shell = r"(?:ba|da|z|k|fi)?sh"
 _runners = "sudo|doas|env|nice|ionice|nohup|timeout|time|stdbuf|setsid"
 _PIPED = "runs what another command prints"
-_piped = re.compile(
+_piped = lazy_pattern(
     rf"\|\s*+(?:(?:{_runners})\s++(?:(?:-|\w++=|\d)\S*+\s++)*+)*+(?:[\w.-]*+/)*+"
     rf"(?:{_shell}|python[0-9.]*+|perl|ruby|node(?:js)?|php)(?=[\s;&|)\"'`]|$)"
     rf"|\b{_shell}\s++(?:-\w++\s++)?[\"']?(?:\$\(|`|<\()|\beval\b"
     r"|\b(?:python[0-9.]*+|perl|ruby|node|php)\s++-\w++\s++[\"']?(?:\$\(|`)"
     r"|(?:^|[\s;&|])(?:source|\.)\s++<\("
 )
-_parts = re.compile(r"[;&|\n]")
+_parts = lazy_pattern(r"[;&|\n]")
 
 
 class _Wording(NamedTuple):
@@ -239,7 +240,7 @@ def danger_of(access: Access) -> str | None:
     return found
 
 
-_FURTHER = re.compile(
+_FURTHER = lazy_pattern(
     r"--(?:output|open-files|upload-pack|receive-pack|exec|pre|checkpoint-action|to-command"
     r"|use-compress|compress-program|rsh|toolexec|plugin|config)[a-z-]*(?:=.*)?"
     r"|-(?:toolexec|exec)(?:=.*)?|-O.+",
@@ -255,22 +256,22 @@ _ABBREVIATED = (
 )
 """Long options of that kind, which may be written by their first letters."""
 _SHORT = {
-    "curl": re.compile(r"-[#0-9afgijklnpqsvBGIJLNRSVZ]*+[oOKcD].*", re.DOTALL),
-    "sort": re.compile(r"-[bcCdfghiMmnrRsuVz]*+[oT].*", re.DOTALL),
-    "git": re.compile(r"-[a-zA-Z]*?O.*", re.DOTALL),
-    "wget": re.compile(r"-[a-zA-Z]*?O.*", re.DOTALL),
-    "rsync": re.compile(r"-[a-zA-Z]*?e.*", re.DOTALL),
-    "go": re.compile(r"--?vettool.*", re.DOTALL),
-    "mypy": re.compile(r"--python-e.*", re.DOTALL),
-    "rg": re.compile(r"--hostname-b.*", re.DOTALL),
-    "svn": re.compile(r"--(?:diff3?|editor)-cmd.*", re.DOTALL),
-    "man": re.compile(r"-[a-zA-Z]*?[PH].*", re.DOTALL),
-    "pandoc": re.compile(r"-[FL].*|--(?:fi|lu|pdf-e).*", re.DOTALL),
+    "curl": lazy_pattern(r"-[#0-9afgijklnpqsvBGIJLNRSVZ]*+[oOKcD].*", re.DOTALL),
+    "sort": lazy_pattern(r"-[bcCdfghiMmnrRsuVz]*+[oT].*", re.DOTALL),
+    "git": lazy_pattern(r"-[a-zA-Z]*?O.*", re.DOTALL),
+    "wget": lazy_pattern(r"-[a-zA-Z]*?O.*", re.DOTALL),
+    "rsync": lazy_pattern(r"-[a-zA-Z]*?e.*", re.DOTALL),
+    "go": lazy_pattern(r"--?vettool.*", re.DOTALL),
+    "mypy": lazy_pattern(r"--python-e.*", re.DOTALL),
+    "rg": lazy_pattern(r"--hostname-b.*", re.DOTALL),
+    "svn": lazy_pattern(r"--(?:diff3?|editor)-cmd.*", re.DOTALL),
+    "man": lazy_pattern(r"-[a-zA-Z]*?[PH].*", re.DOTALL),
+    "pandoc": lazy_pattern(r"-[FL].*|--(?:fi|lu|pdf-e).*", re.DOTALL),
     **dict.fromkeys(
         ("cc", "c++", "gcc", "g++", "clang", "clang++"),
-        re.compile(r"-wrapper|-fplugin.*|-fpass-plugin.*|-B.*|-specs.*|@.*", re.DOTALL),
+        lazy_pattern(r"-wrapper|-fplugin.*|-fpass-plugin.*|-B.*|-specs.*|@.*", re.DOTALL),
     ),
-    **dict.fromkeys(("make", "gmake"), re.compile(r"-[a-zA-Z]*?[fCEI].*|--(?:fi|ma|di|inc).*")),
+    **dict.fromkeys(("make", "gmake"), lazy_pattern(r"-[a-zA-Z]*?[fCEI].*|--(?:fi|ma|di|inc).*")),
 }
 """The same as one letter, alone or after others."""
 _OF_TARGETS = frozenset(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from dragoman.host.commands.shell_line import Argv
+from dragoman.lazy_pattern import lazy_pattern
 
 
 def files_written_by(argv: Argv) -> tuple[str, ...] | None:
@@ -168,16 +169,16 @@ _UNSAID = frozenset(
 )
 """What they write is said in an archive, a patch or a name that they make up."""
 _EDITORS = frozenset(("gawk", "gsed", "perl", "ruby", "sed", "yq"))
-_in_place = re.compile(r"-[A-Za-z]*i|--in-?place")
+_in_place = lazy_pattern(r"-[A-Za-z]*i|--in-?place")
 """The option with which these write the files that they read."""
 _WRITERS = frozenset(name.split()[0] for name in (*_TABLE, *_UNSAID)) | _EDITORS
 """Those of which more is known than what they call their output."""
 _ARCHIVERS = {
-    "tar": re.compile(r"-?t[vzjJ]*f?|--list"),
-    "bsdtar": re.compile(r"-?t[vzjJ]*f?|--list"),
-    "unzip": re.compile(r"-[ltpZ]"),
-    "git worktree": re.compile("list"),
-    "git bundle": re.compile("verify|list-heads"),
+    "tar": lazy_pattern(r"-?t[vzjJ]*f?|--list"),
+    "bsdtar": lazy_pattern(r"-?t[vzjJ]*f?|--list"),
+    "unzip": lazy_pattern(r"-[ltpZ]"),
+    "git worktree": lazy_pattern("list"),
+    "git bundle": lazy_pattern("verify|list-heads"),
 }
 """These only look into one, if this word comes first and no option follows."""
 _LEAVE_FILES_ALONE = frozenset(
@@ -222,12 +223,12 @@ def _by_row(row: _Row, words: Sequence[str]) -> tuple[str, ...] | None:
     return row.written(operands)
 
 
-_output = re.compile(r"-{1,2}out[a-z-]*(?:=(?P<long>.*))?|-o(?P<value>.*)", re.DOTALL)
+_output = lazy_pattern(r"-{1,2}out[a-z-]*(?:=(?P<long>.*))?|-o(?P<value>.*)", re.DOTALL)
 _COMBINED = {
-    "curl": re.compile(r"-[#0-9afgijklnpqsvBGIJLNRSVZ]++o(?P<value>.*)", re.DOTALL),
-    "dd": re.compile(r"of=(?P<value>.*)", re.DOTALL),
-    "shuf": re.compile(r"-[enrz]++o(?P<value>.*)", re.DOTALL),
-    "sort": re.compile(r"-[bcCdfghiMmnrRsuVz]++o(?P<value>.*)", re.DOTALL),
+    "curl": lazy_pattern(r"-[#0-9afgijklnpqsvBGIJLNRSVZ]++o(?P<value>.*)", re.DOTALL),
+    "dd": lazy_pattern(r"of=(?P<value>.*)", re.DOTALL),
+    "shuf": lazy_pattern(r"-[enrz]++o(?P<value>.*)", re.DOTALL),
+    "sort": lazy_pattern(r"-[bcCdfghiMmnrRsuVz]++o(?P<value>.*)", re.DOTALL),
 }
 """The same for one program alone."""
 _NAMES = frozenset(name.split()[-1] for name in (*_TABLE, *_UNSAID, *_EDITORS, *_COMBINED))

@@ -27,9 +27,10 @@ from dragoman.host.commands.carriers import (
 from dragoman.host.commands.file_operands import may_name_a_file
 from dragoman.host.commands.reading_cache import cached
 from dragoman.host.commands.shell_line import Reading, read_argv, read_line
+from dragoman.lazy_pattern import lazy_pattern
 
 ANY, MANY = "\ue000", "\ue001"
-_MARKS = re.compile(f"[{ANY}{MANY}]")
+_MARKS = lazy_pattern(f"[{ANY}{MANY}]")
 LONGEST = 32 << 10
 _DEEPEST = 12
 _MOST_FOUND = 512
@@ -232,10 +233,10 @@ class _Found:
 _ADD_WORDS = ("xargs", "parallel")
 _TAKE_A_LINE = ("eval", "trap", "watch")
 _TELL_MORE = SHELLS | {*_ADD_WORDS, ".", "source"}
-_is_line = re.compile(r"[\s;&|`$()<>]")
-_assigned = re.compile(r"[\w-]++=")
-_takes_a_line = re.compile(r"-[a-z]*c")
-_word = re.compile(r"[\w@%=:./-]+")
+_is_line = lazy_pattern(r"[\s;&|`$()<>]")
+_assigned = lazy_pattern(r"[\w-]++=")
+_takes_a_line = lazy_pattern(r"-[a-z]*c")
+_word = lazy_pattern(r"[\w@%=:./-]+")
 
 
 def _reads_input(words: Sequence[str]) -> bool:
@@ -249,17 +250,17 @@ def _from_elsewhere(path: str) -> bool:
 
 # ── the scanner ───────────────────────────────────────────────────────────────────────────────
 
-_blank = re.compile(r"[ \t\r\f\v]+|\\\n")
-_bare = re.compile(r"[^\s;&|()<>'\"\\$`*?\[{}#!]+")
-_inside_quotes = re.compile(r'[^"$`\\]+')
-_redirect = re.compile(r"<<<|<<-?|<\(|>\(|<>|[<>]&[0-9-]+|<&|>&|>>|>\||<|>")
-_delimiter = re.compile(r"""[ \t]*(?:'([^'\n]*)'|"([^"\n]*)"|\\?([^\s;&|()<>'"]+))""")
-_variable = re.compile(r"\$(?:\w+|[@*#?$!-])")
-_brace = re.compile(r"\{[^{}\s]*\}")
-_class = re.compile(r"\[[^\]\s]{1,64}+\]")
-_ansi = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
-_joint = re.compile(r"\|\||&&|\|&|&>>?|[;&|()\n]")
-_assignment = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
+_blank = lazy_pattern(r"[ \t\r\f\v]+|\\\n")
+_bare = lazy_pattern(r"[^\s;&|()<>'\"\\$`*?\[{}#!]+")
+_inside_quotes = lazy_pattern(r'[^"$`\\]+')
+_redirect = lazy_pattern(r"<<<|<<-?|<\(|>\(|<>|[<>]&[0-9-]+|<&|>&|>>|>\||<|>")
+_delimiter = lazy_pattern(r"""[ \t]*(?:'([^'\n]*)'|"([^"\n]*)"|\\?([^\s;&|()<>'"]+))""")
+_variable = lazy_pattern(r"\$(?:\w+|[@*#?$!-])")
+_brace = lazy_pattern(r"\{[^{}\s]*\}")
+_class = lazy_pattern(r"\[[^\]\s]{1,64}+\]")
+_ansi = lazy_pattern(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_joint = lazy_pattern(r"\|\||&&|\|&|&>>?|[;&|()\n]")
+_assignment = lazy_pattern(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
 _RESERVED = frozenset(("!", "do", "done", "elif", "else", "fi", "if", "then", "until", "while"))
 _GOES = frozenset(("cd", "chdir", "pushd"))
 

@@ -6,25 +6,24 @@ does not understand at a glance is not split. Knows nothing of rules.
 
 from __future__ import annotations
 
-import re
-
 from dragoman.host.commands.reading_cache import cached
+from dragoman.lazy_pattern import lazy_pattern
 
 # Not in quotes either: what a person reads as a metacharacter is one, whatever its quoting.
 _BARE = r"[A-Za-z0-9_\-./:=,+@%]"
 _QUOTABLE = r"[A-Za-z0-9_\-./:=,+@% *?\[\]{}~#^]"
 _PIECE = rf"(?:{_BARE}++|'(?:{_QUOTABLE}|[!\"])*+'|\"(?:{_QUOTABLE}|')*+\")"
-_word = re.compile(rf"[ \t]*+({_PIECE}++)")
-_piece = re.compile(_PIECE)
-_never_plain = re.compile(r"[;&|<>()$`\\\r\n]")
+_word = lazy_pattern(rf"[ \t]*+({_PIECE}++)")
+_piece = lazy_pattern(_PIECE)
+_never_plain = lazy_pattern(r"[;&|<>()$`\\\r\n]")
 """Found in none of the pieces: most lines need no closer look."""
-_assignment = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_harmless = re.compile(rf"(?:{_BARE}| )*+\Z")
+_assignment = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_harmless = lazy_pattern(rf"(?:{_BARE}| )*+\Z")
 
-_quotable = re.compile(rf"(?:{_QUOTABLE}|[!\"'])*+\Z")
+_quotable = lazy_pattern(rf"(?:{_QUOTABLE}|[!\"'])*+\Z")
 
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "fish", "ksh", "mksh", "zsh", "csh", "tcsh"})
-_shell_option = re.compile(r"-[A-Za-z]*c[A-Za-z]*\Z|--command")
+_shell_option = lazy_pattern(r"-[A-Za-z]*c[A-Za-z]*\Z|--command")
 
 
 @cached(16)  # each rule about commands asks for the same ones

@@ -6,9 +6,8 @@ given would cover everything.
 
 from __future__ import annotations
 
-import re
-
 from dragoman.host.commands.shell_line import Argv
+from dragoman.lazy_pattern import lazy_pattern
 
 _RUN_ANYTHING = frozenset(
     (
@@ -62,7 +61,7 @@ _RUN_ANYTHING = frozenset(
         *("opencode", "qwen", "aider", "hermes"),
     )
 )
-_INTERPRETERS = re.compile(
+_INTERPRETERS = lazy_pattern(
     r"i?python[0-9.]*|pypy[0-9.]*|node(?:js)?|bun|deno|tsx|ts-node|perl[0-9.]*|i?ruby|irb|php[0-9.]*"
     r"|lua[0-9.]*|julia|java|Rscript|R|ghci|scala|groovy|elixir|iex|erl|swipl|guile"
 )
@@ -186,8 +185,8 @@ _RUN_THEIR_WORDS = frozenset(
         ("gh", "codespace", "ssh"),
     )
 )
-_SCRIPT = re.compile(r"\.(?:py|js|mjs|cjs|ts|sh|rb|pl|php|lua|R|jl)\Z")
-_plain = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*")
+_SCRIPT = lazy_pattern(r"\.(?:py|js|mjs|cjs|ts|sh|rb|pl|php|lua|R|jl)\Z")
+_plain = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*")
 
 
 def program_of(argv: Argv) -> Argv | None:

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from dragoman.host.commands.reading_cache import cached
+from dragoman.lazy_pattern import lazy_pattern
 
 Argv: TypeAlias = tuple[str, ...]
 _Joint: TypeAlias = Literal["", "&&", "||", ";", "|"]
@@ -86,7 +87,7 @@ _SINGLE = r"'(?:[^'\\]|\\(?![\\']))*+'"
 _DOUBLE = r'"[^"$`\\!]*+"'
 _PIECE = rf"(?:{_BARE}++|{_SINGLE}|{_DOUBLE})"
 _ENDS = r"(?=[ \t\n;|&<>]|\Z)"
-_token = re.compile(
+_token = lazy_pattern(
     rf"""[ \t]*+(?:
     (?P<copy>[12]?>&[12])(?![<>]){_ENDS}
     |(?P<number>[0-9]*+)(?P<redirect>>>?|<)(?![<>&|(])
@@ -96,16 +97,16 @@ _token = re.compile(
     """,
     re.VERBOSE,
 )
-_bare_words = re.compile(r"(?:[ \t]*+[A-Za-z0-9_\-./:,+@%]++(?=[ \t\n;|&]|\Z))++")
+_bare_words = lazy_pattern(r"(?:[ \t]*+[A-Za-z0-9_\-./:,+@%]++(?=[ \t\n;|&]|\Z))++")
 """Most words are of this kind. Read together, they cost a third."""
-_piece = re.compile(_PIECE)
-_range = re.compile(r"[0-9]*+-[0-9]*+")  # <1-5> is a pattern for numbers in zsh
-_equals = re.compile(r"""(?:''|"")*+=""")
+_piece = lazy_pattern(_PIECE)
+_range = lazy_pattern(r"[0-9]*+-[0-9]*+")  # <1-5> is a pattern for numbers in zsh
+_equals = lazy_pattern(r"""(?:''|"")*+=""")
 _EQUALS = "='\""
-_assignment = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+\+?=")
-_name = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@,:%-]*+|[:\[]")
-_numbered = re.compile(r"[0-9]++[<>]")
-_in_doubt = re.compile(rf"""{_PIECE}*+(?:"[^"$`\\!]*+(?=[^"]))?+([\s\S])""")
+_assignment = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*+\+?=")
+_name = lazy_pattern(r"[A-Za-z0-9_./][A-Za-z0-9_./+@,:%-]*+|[:\[]")
+_numbered = lazy_pattern(r"[0-9]++[<>]")
+_in_doubt = lazy_pattern(rf"""{_PIECE}*+(?:"[^"$`\\!]*+(?=[^"]))?+([\s\S])""")
 _doubts = {
     "$": "an expansion ($)",
     "`": "a command substitution",
@@ -402,7 +403,7 @@ _LEAVE_NAMES_ALONE = frozenset(
     )
 )
 """Commands that make no file, so what a path leads to is the same after them."""
-_runs_its_input = re.compile(
+_runs_its_input = lazy_pattern(
     "|".join((*_SHELLS, "csh", "tcsh", "mysql", "psql", "sqlite3"))
     + r"|(?:node|nodejs|deno|bun|perl|php|pypy|python|ruby|irb|lua|tclsh|Rscript)[\d.]*"
 )
@@ -438,7 +439,7 @@ SHELL_WORDS = frozenset((_RESERVED + _BUILTINS + _FISH).split())
 _OPERATORS = frozenset(
     ("!", "=", "!=", "-a", "-d", "-e", "-f", "-h", "-L", "-n", "-r", "-s", "-w", "-x", "-z")
 )
-_safe_format = re.compile(r"(?!-)(?:[^%]|%[bs%])*+")
+_safe_format = lazy_pattern(r"(?!-)(?:[^%]|%[bs%])*+")
 
 
 def _is_plain_test(argv: Argv) -> bool:
@@ -467,8 +468,8 @@ HARMLESS = frozenset(
     )
 )
 """Variables that change how a program talks, and not what it does nor which program it is."""
-_digits = re.compile(r"[0-9]+")
-_harmless_value = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*+|")
+_digits = lazy_pattern(r"[0-9]+")
+_harmless_value = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*+|")
 
 
 def _check_variable(assignment: str) -> None:
@@ -481,11 +482,11 @@ def _check_variable(assignment: str) -> None:
 
 # ── wrappers ──────────────────────────────────────────────────────────────────────────────────
 
-_duration = re.compile(r"[0-9]+(?:\.[0-9]+)?[smhd]?")
-_nothing = re.compile(r"(?!)")
-_TAKES = {"-k": _duration, "-s": re.compile(r"[A-Z0-9]+")}
-_niceness = re.compile(r"-n?[0-9]+")
-_number = re.compile(r"-?[0-9]+")
+_duration = lazy_pattern(r"[0-9]+(?:\.[0-9]+)?[smhd]?")
+_nothing = lazy_pattern(r"(?!)")
+_TAKES = {"-k": _duration, "-s": lazy_pattern(r"[A-Z0-9]+")}
+_niceness = lazy_pattern(r"-n?[0-9]+")
+_number = lazy_pattern(r"-?[0-9]+")
 
 
 def _program(name: str) -> str:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from dragoman.host.commands.carriers import Argv, program_name, program_places
 from dragoman.host.commands.loose_line import ANY, MANY, Suspect, has_marks
+from dragoman.lazy_pattern import lazy_pattern
 
 
 class Named(NamedTuple):
@@ -163,7 +164,7 @@ def may_be(word: str, wanted: str) -> bool:
     return _pattern(_marks.sub(ANY, word)).fullmatch(wanted) is not None
 
 
-_marks = re.compile(f"[{ANY}{MANY}]+")
+_marks = lazy_pattern(f"[{ANY}{MANY}]+")
 
 
 @lru_cache(maxsize=256)

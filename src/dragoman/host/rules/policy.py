@@ -371,6 +371,12 @@ class Policy:
         others = [each for each in self._lent if each[0] is not workspace]
         self._lent = [*others, (workspace, rules)] if rules else others
 
+    def forget_given(self) -> None:
+        """Drop the rules that it was made with, and those it remembers for this process: what is
+        stored, and what is lent to a turn, stays."""
+        self._given = ()
+        self._remembered = []
+
     def forget(self, workspace: Workspace) -> None:
         """Drop the rules of a session that has ended."""
         self.lend((), workspace)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
 import msgspec
 
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.session.facts import ModelTokens, TokenUsage
 
 _MILLION = 1_000_000
@@ -29,9 +29,9 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 Prices: TypeAlias = Mapping[str, Price]
 """By names of models in lower case, whole or as `plain_name` returns them."""
 
-_PROVIDER = re.compile(r"^.*[/|]|^(?:[a-z]+\.)?anthropic\.")
+_PROVIDER = lazy_pattern(r"^.*[/|]|^(?:[a-z]+\.)?anthropic\.")
 """As routers and clouds put it before the name of a model."""
-_VERSION = re.compile(r"(?:\[1m\]|\([a-z-]+\)|-v\d+:\d+|[-@]\d{4}-?\d{2}-?\d{2}|-latest)$")
+_VERSION = lazy_pattern(r"(?:\[1m\]|\([a-z-]+\)|-v\d+:\d+|[-@]\d{4}-?\d{2}-?\d{2}|-latest)$")
 """What says which release of the same model it is; only the end of a name."""
 
 
