@@ -122,6 +122,18 @@ async def test_the_end_that_the_agent_reports_is_waited_for(tmp_path: Path) -> N
         assert 5 * 3600 - 60 < parked.resumes_at - time.time() <= 5 * 3600 + 60
 
 
+async def test_sessions_at_the_same_limit_continue_at_different_times(tmp_path: Path) -> None:
+    end = round(time.time()) + 5 * 3600
+    told: list[float] = []
+    for _ in range(8):
+        async with at_limit(Limited(f"usage limit reached|{end}"), tmp_path) as (session, _):
+            assert session.state.parked is not None
+            told.append((session.state.parked.resumes_at or 0) - end)
+    assert all(0 <= late <= 61 for late in told)
+    # Each is one of 256 steps: eight are the same once in 10^16 times.
+    assert len(set(told)) > 1
+
+
 async def test_a_prompt_that_comes_meanwhile_is_sent_after_it(tmp_path: Path) -> None:
     agent = Limited(LATER)
     async with at_limit(agent, tmp_path) as (session, turn):

@@ -1,77 +1,26 @@
-"""A prompt that waits for the end of a limit: over restarts and `kill -9` it is sent once more."""
+"""A prompt that waits for the end of a limit: over restarts it is sent once more."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import AsyncGenerator, Generator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
 from support.clients import until
-from support.hubs import TestLauncher, dead_process, stored
-from support.postgres import empty_database
+from support.hubs import TestLauncher, stored
+from support.parking import Limited, events_of, host_on, hub_of, parked_in
 
 from dragoman import SpendingLimit
-from dragoman.errors import CommandRefused, RemoteError
+from dragoman.errors import CommandRefused
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.host_service import Presence
 from dragoman.hub.hub import Hub
-from dragoman.hub.running.running_session import RunningSession
 from dragoman.session import events as e
-from dragoman.session.content import Text
 from dragoman.session.facts import Offer, OnLimit, TurnTerms
 from dragoman.session.limits.spending_limits import SessionLimits
-from dragoman.session.reduce import fold
-from dragoman.session.state import SessionState
 from dragoman.store.base import Store
-from dragoman.store.open import open_store
-from dragoman.store.postgres.store import open_postgres
-from dragoman.store.records import (
-    Batch,
-    SessionChange,
-    SessionFilter,
-    SessionRecord,
-    encode_events,
-)
-from dragoman.testing import AgentTurn, ScriptedAgent
-
-PROGRAM = Path(__file__).parent / "programs" / "parked_host.py"
-SECONDS = 60.0
-LOOK_SECONDS = 0.1
-SEED = 24
-
-
-class Limited:
-    """Reports a limit for its first prompt."""
-
-    def __init__(self, when: str = "5 hours") -> None:
-        self.prompts: list[str] = []
-        self._when = when
-        self.agents = {"it": ScriptedAgent(self), "other": ScriptedAgent(self)}
-
-    async def __call__(self, turn: AgentTurn) -> None:
-        self.prompts.append(turn.text)
-        if len(self.prompts) == 1:
-            raise RemoteError(f"Rate limit exceeded: try again in {self._when}")
-        turn.say("done")
-
-
-def hub_of(store: Store, agent: Limited, on_limit: OnLimit = "park") -> Hub:
-    return Hub(store, TestLauncher(agent.agents, on_limit=on_limit))
-
-
-async def parked_in(hub: Hub, cwd: Path) -> RunningSession:
-    live = await hub.create("it", str(cwd))
-    await hub.send(live.id, c.Prompt("fix it"))
-    await until(lambda: live.state.parked is not None and live.state.turn is None)
-    await live.recording.settled()
-    return live
+from dragoman.store.records import SessionFilter, SessionRecord
 
 
 async def test_a_parked_session_says_so_and_keeps_its_agent(tmp_path: Path) -> None:
@@ -169,14 +118,6 @@ async def test_a_sweep_for_what_dead_owners_left_does_not_come_between(
             await hub.send(session_id, c.DropParked())
             assert sweeps == [session_id]
             assert (await hub.state(session_id)).parked is None
-
-
-@asynccontextmanager
-async def host_on(store: Store, agent: Limited, on_limit: OnLimit = "park") -> AsyncGenerator[Hub]:
-    """As `dragoman serve` is one."""
-    async with hub_of(store, agent, on_limit) as hub:
-        await hub.be_host(Presence(name="it", agents=lambda: list(agent.agents)))
-        yield hub
 
 
 async def test_another_agent_gets_it_and_both_sessions_say_so(tmp_path: Path) -> None:
@@ -319,172 +260,3 @@ async def test_one_that_is_left_before_it_was_sent_stays_parked_and_is_not_queue
         await hub.send(live.id, c.ContinueParked())
         await until(lambda: hub.live[live.id].idle)
         assert agent.prompts == ["fix it", "fix it"]
-
-
-async def killed_when_sent(store: Store, session_id: str, *more: e.Event) -> None:
-    """What a process leaves that is killed when it has just sent what was parked, or later."""
-    state = SessionState()
-    lease = await store.acquire(session_id, dead_process(), seconds=60, gone=lambda _: False)
-    before = fold(state, await events_of(store, session_id))
-    assert before.parked is not None
-    sent = e.ParkingChanged(
-        "sent", source="client", parking_id=before.parked.id, outcome="continued", turn_id="last"
-    )
-    events = [e.TurnStarted("last", before.parked.content), sent, *more]
-    for seq, event in enumerate(events, before.last_seq + 1):
-        event.seq = seq
-    change = SessionChange(status="running")
-    first = before.last_seq + 1
-    await store.append(lease, Batch(first_seq=first, events=encode_events(events), change=change))
-
-
-async def test_what_the_agent_may_not_have_got_is_parked_for_a_person(tmp_path: Path) -> None:
-    """Nobody knows: it is neither sent again by itself nor given up."""
-    agent = Limited("0.01s")
-    async with stored(tmp_path) as store:
-        async with hub_of(store, agent, "ask") as hub:
-            session_id = (await parked_in(hub, tmp_path)).id
-        await killed_when_sent(store, session_id)
-        async with host_on(store, agent) as hub:
-            await hub.maintenance.recover()
-            parked = (await hub.state(session_id)).parked
-            assert parked is not None
-            assert (parked.id, parked.resumes_at, parked.attempt) == ("last", None, 1)
-            assert (await hub.record(session_id)).status == "waiting"
-            told, end = (await events_of(store, session_id))[-2:]
-            assert isinstance(told, e.TurnLimited)
-            assert "the agent may not have got it" in told.title
-            assert isinstance(end, e.TurnEnded)
-            assert (end.turn_id, end.interrupted) == ("last", True)
-            await hub.parked.take_up()
-            assert (hub.live, agent.prompts) == ({}, ["fix it"])
-            await hub.send(session_id, c.ContinueParked())
-            await until(lambda: hub.live[session_id].idle)
-            assert agent.prompts == ["fix it", "fix it"]
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        e.AgentMessage(Text("I begin")),
-        e.ToolCallUpdated("call", title="Look", status="pending"),
-        e.TurnCancelling("last"),
-    ],
-)
-async def test_what_the_agent_has_got_or_a_person_has_stopped_is_not_parked_again(
-    tmp_path: Path, said: e.Event
-) -> None:
-    agent = Limited()
-    async with stored(tmp_path) as store:
-        async with hub_of(store, agent) as hub:
-            session_id = (await parked_in(hub, tmp_path)).id
-        await killed_when_sent(store, session_id, said)
-        async with hub_of(store, agent) as hub:
-            await hub.maintenance.recover()
-            assert (await hub.state(session_id)).parked is None
-            assert (await hub.record(session_id)).status == "interrupted"
-
-
-# ── kill -9 ─────────────────────────────────────────────────────────────────────────────────────
-
-
-@contextmanager
-def host(folder: Path, store: str, *words: str) -> Generator[str]:
-    """A host as a process, killed in the end; the session that it has begun."""
-    command = [sys.executable, str(PROGRAM), str(folder), store, *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().removeprefix("session ").strip()
-        finally:
-            process.send_signal(signal.SIGKILL)
-
-
-async def killed_once(folder: Path, address: str | None, after: float, hosts: int) -> bool:
-    """Kill the first host so many seconds after it has parked the prompt; whether the agent got the
-    prompt once more by itself. If the kill came between the record that it is sent and the agent's
-    first word, it is parked again, whether the agent got it or not, and a person has it sent."""
-    place = address or str(folder / "store")
-    with host(folder, place, "begin") as session_id:
-        await asyncio.sleep(after)
-    store: Store = await (
-        open_store(folder / "store") if address is None else open_postgres(address, folder / "own")
-    )
-    try:
-        with ExitStack() as others:
-            for _ in range(hosts):
-                others.enter_context(host(folder, place))
-            events = await settled_events(store, session_id)
-            got = prompts_in(folder)
-            in_doubt = fold(SessionState(), events).parked is not None
-            assert len(got) in ((1, 2) if in_doubt else (2,))
-            if in_doubt:
-                async with Hub(store, TestLauncher({})) as person:
-                    await person.parked.schedule(session_id, now=True)
-                events = await settled_events(store, session_id, times=2)
-    finally:
-        await store.aclose()
-    assert prompts_in(folder) == ["fix it"] * (len(got) + in_doubt)
-    assert fold(SessionState(), events).parked is None
-    return len(got) == 2
-
-
-def prompts_in(folder: Path) -> list[str]:
-    return (folder / "prompts.txt").read_text().splitlines()
-
-
-async def settled_events(store: Store, session_id: str, times: int = 1) -> list[e.Event]:
-    """All of them, once nothing runs and the prompt was sent so many times more."""
-    for _ in range(int(SECONDS / LOOK_SECONDS)):
-        events = await events_of(store, session_id)
-        if is_settled(events, times):
-            return events
-        await asyncio.sleep(LOOK_SECONDS)
-    raise AssertionError([type(each).__name__ for each in await events_of(store, session_id)])
-
-
-async def events_of(store: Store, session_id: str) -> list[e.Event]:
-    return [each.decode() for each in await store.events(session_id, limit=10_000)]
-
-
-def is_settled(events: list[e.Event], times: int) -> bool:
-    changes = [each for each in events if isinstance(each, e.ParkingChanged)]
-    ended = {each.turn_id for each in events if isinstance(each, e.TurnEnded)}
-    sent = {each.turn_id for each in changes if each.outcome == "continued"}
-    return len(sent) == times and sent <= ended
-
-
-async def check_kills(folder: Path, database: str, hosts: int, batch: int, times: int) -> int:
-    """How many of them came between the record that the prompt is sent and the agent."""
-    dice = random.Random(f"{SEED} {database} {hosts} {batch}")
-    lost = 0
-    for number in range(times):
-        place = folder / str(number)
-        place.mkdir()
-        address = empty_database() if database == "postgresql" else None
-        lost += not await killed_once(place, address, dice.uniform(0.0, 0.9), hosts)
-    return lost
-
-
-WHERE = pytest.mark.parametrize(
-    ("database", "hosts"),
-    [("sqlite", 1), ("sqlite", 2), ("postgresql", 1), ("postgresql", 2)],
-)
-
-
-@WHERE
-async def test_killed_while_parked_and_while_resuming(
-    tmp_path: Path, database: str, hosts: int
-) -> None:
-    await check_kills(tmp_path, database, hosts, -1, 1)
-
-
-@pytest.mark.soak
-@pytest.mark.within(900)
-@pytest.mark.parametrize("batch", range(5))
-@WHERE
-async def test_killed_two_hundred_times(
-    tmp_path: Path, database: str, hosts: int, batch: int
-) -> None:
-    """Ten times in each of twenty batches."""
-    assert await check_kills(tmp_path, database, hosts, batch, 10) <= 2

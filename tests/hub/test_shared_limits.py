@@ -17,14 +17,19 @@ from support.postgres import empty_database
 
 from dragoman import SpendingLimit
 from dragoman.hub.cluster import commands as c
+from dragoman.hub.cluster.owner import this_process
 from dragoman.hub.hub import Hub
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running.running_session import RunningSession
+from dragoman.hub.stored.spent import spent_by
 from dragoman.session import events as e
-from dragoman.session.facts import LimitScope
+from dragoman.session.facts import Cost, LimitScope, ReachedLimit
+from dragoman.store.archive import Archive, import_session
 from dragoman.store.base import Store
+from dragoman.store.records import SessionRecord, encode_event
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import tool_call, usage
+from dragoman.web.spent_today import Costs
 
 STEPS = [tool_call("a", "A"), usage(1, 10, 0.4)]
 
@@ -154,10 +159,49 @@ async def test_turns_of_two_processes_are_stopped_by_what_both_use(tmp_path: Pat
         assert (turn.limit.limit.outcome, turn.limit.limit.value) == ("stopped", 4)
 
 
-async def test_what_a_fork_inherited_counts_once(tmp_path: Path) -> None:
-    async with stored(tmp_path) as store, hub_on(store, calls(2, "project")) as hub:
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("ahead", [0, 7200])
+async def test_what_a_fork_inherited_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str, ahead: float
+) -> None:
+    """Also if the clock was ahead when the session was used that it is a fork of."""
+    place = Place(tmp_path, empty_database() if database == "postgresql" else None)
+    async with place.store() as store, hub_on(store, calls(2, "project")) as hub:
         live = await begun(hub, tmp_path / "a")
-        assert await outcome(hub, live.id) is None
+        with monkeypatch.context() as then:
+            now = time.time
+            then.setattr(time, "time", lambda: now() + ahead)
+            assert await outcome(hub, live.id) is None
         fork = await hub.fork(live.id)
+        assert await Costs(store).since(now() - 60) == pytest.approx({"USD": 0.4})
         assert await outcome(hub, fork.id) is None
         assert await outcome(hub, fork.id) == ("stopped", 3)
+
+
+async def test_a_file_does_not_answer_for_the_limits_of_a_fork_of_its_session(
+    tmp_path: Path,
+) -> None:
+    """Whatever moments it names."""
+    limit = calls(1, "session", then="ask")
+    raised = ReachedLimit(
+        "tool_calls", "session", 1, 2, "raised", "t", source=limit.source, raised_to=1e6
+    )
+    told: list[e.Event] = [
+        e.SessionOpened("theirs", "/", "new"),
+        e.TurnStarted("t", []),
+        e.LimitReached("raised", source="client", limit=raised),
+        e.UsageChanged(1, 10, Cost(777.0, "USD")),
+        e.TurnEnded("t"),
+    ]
+    for seq, event in enumerate(told, 1):
+        event.seq, event.at = seq, time.time() + 86_400
+    record = SessionRecord(id="x", agent="it", cwd="/", created_at=1, updated_at=1)
+    archive = Archive(record, [encode_event(event) for event in told])
+    async with stored(tmp_path) as store, hub_on(store, limit) as hub:
+        await import_session(store, archive, "s-1", this_process(), cwd=str(tmp_path))
+        await hub.open("s-1", on_reset="new")
+        fork = await hub.fork("s-1")
+        watch = fork.session.limit_watch
+        assert watch is not None
+        assert [(each.limit.most, each.used) for each in watch.bound] == [(1, 0)]
+        assert (await spent_by(store, fork.record, {})).cost == {}

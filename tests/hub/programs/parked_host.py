@@ -13,6 +13,7 @@ from pathlib import Path
 from one_agent import OneAgent
 
 from dragoman import Client
+from dragoman.host.snapshots.snapshots import Snapshots
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.host_service import Presence
 from dragoman.hub.hub import Hub
@@ -43,12 +44,15 @@ async def main() -> None:
         store,
         OneAgent(launched),
         home="machine" if is_shared else None,
+        snapshots=Snapshots(FOLDER / "snapshots"),
         limits=HubLimits(parked_seconds=0.05),
     ) as hub:
         await hub.be_host(Presence(name="it", agents=lambda: ["limited"], renamed=True))
         session_id = "-"
         if sys.argv[3:] == ["begin"]:
-            live = await hub.create("limited", str(FOLDER))
+            work = FOLDER / "work"
+            work.mkdir()
+            live = await hub.create("limited", str(work))
             session_id = live.id
             await hub.send(live.id, c.Prompt("fix it"))
             async for page in hub.watch(live.id):

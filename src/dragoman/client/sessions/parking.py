@@ -1,8 +1,10 @@
 """A prompt whose agent reports a limit: it waits, and is sent once more when the limit has ended.
 
 The waiting is part of the session's state, so it survives this process. A parked prompt counts as
-sent when `ParkingChanged` with `continued` is on record, directly before it goes to the agent: a
-process that is killed before that leaves it parked, one that is killed after that does not.
+sent when `ParkingChanged` with `continued` is on record, directly before it goes to the agent. If
+the process is killed before that, the prompt is still parked. If it is killed after that, and the
+agent has done nothing, the prompt is in doubt until the session is opened again: then the history
+that the agent tells and the folders say whether it was sent.
 """
 
 from __future__ import annotations
@@ -161,6 +163,8 @@ class ParkedPrompt:
                 return None
             if (parked := self.parked) is None or self._session.busy:
                 return None
+            if parked.is_doubted and not await self._was_not_sent(parked):
+                return None
             turn = self._resuming = self._session.turn_for(_content(parked), parked.terms)
             turn.parking = parked
             if self.is_read_elsewhere:
@@ -168,6 +172,24 @@ class ParkedPrompt:
             self._session.begin(turn)
             self._tell()
         return self._resuming
+
+    async def _was_not_sent(self, parked: Parking) -> bool:
+        """Of one in doubt, and put on record. If it was sent, its turn has begun and was cut short,
+        like any other; if nobody can say, a person decides."""
+        session = self._session
+        delivery, tracker = session.log.delivery, session.tracker
+        has_arrived = None if delivery is None else delivery.has_arrived
+        if has_arrived:
+            title = "the agent already has the parked prompt: it is not sent again"
+            self._change("continued", title, turn_id=parked.id)
+            session.begin_next()
+            return False
+        if has_arrived is False and tracker is not None and await tracker.is_as_before(parked.id):
+            title = "the agent does not have the parked prompt: it is sent again"
+            self._change("waiting", title, resumes_at=parked.resumes_at, turn_id=parked.id)
+            return not session.busy and self.parked is not None
+        self._change("waiting", "it is not known whether the agent has the parked prompt")
+        return False
 
     def closing(self) -> None:
         """Called when the session is closed for good."""
@@ -237,6 +259,7 @@ class ParkedPrompt:
         outcome: ParkingOutcome,
         title: str,
         *,
+        resumes_at: float | None = None,
         turn_id: str | None = None,
     ) -> None:
         if (parked := self.parked) is None:
@@ -246,6 +269,7 @@ class ParkedPrompt:
             source="client",
             parking_id=parked.id,
             outcome=outcome,
+            resumes_at=resumes_at,
             turn_id=turn_id,
         )
         self._session.log.record(changed)
@@ -262,38 +286,65 @@ def dropped_parking(parking_id: str, handed_to: str | None = None) -> e.ParkingC
     )
 
 
-def parked_in_doubt(
-    state: SessionState, told: Sequence[e.TurnLimited | e.ParkingChanged]
-) -> e.TurnLimited | None:
-    """What to record before the running turn is ended because its process has: when that had just
-    sent a parked prompt and the agent has not done anything since, nobody knows whether the agent
-    has got it, and a person has to say. `told` is what the session has had of these. None if
-    nothing is in doubt."""
+PARKING = ("turn_limited", "parking_changed")
+WANTED = ("access", "permission_requested", "elicitation_requested", "file_written")
+"""Types of events: what became of parked prompts, and what an agent wanted from Dragoman."""
+
+
+def parking_when_cut(
+    state: SessionState, told: Sequence[e.Event]
+) -> e.TurnLimited | e.ParkingChanged | None:
+    """What to record before the running turn is ended because its process has ended, if it was to
+    send a parked prompt: that it did not, or that the prompt is in doubt, since the agent has not
+    done anything yet. `told` are the session's events of the types `PARKING`, and those of the turn
+    of the types `WANTED`."""
     turn = state.turn
-    if turn is None or turn.status == "cancelling" or _was_answered(state, turn.id):
+    if turn is None or turn.status == "cancelling":
         return None
-    sent = (each for each in told if isinstance(each, e.ParkingChanged) and each.turn_id == turn.id)
-    ids = {each.parking_id for each in sent if each.outcome == "continued"}
-    limited = (each for each in told if isinstance(each, e.TurnLimited))
-    parked = next((x.parked for x in limited if x.parked is not None and x.parked.id in ids), None)
-    if parked is None:
+    if state.parked is not None:
+        return _not_sent(state.parked, turn.id)
+    changes = (each for each in told if isinstance(each, e.ParkingChanged))
+    sent = next((x for x in changes if (x.turn_id, x.outcome) == (turn.id, "continued")), None)
+    if sent is None or _has_begun(state, sent, told):
         return None
-    parked = msgspec.structs.replace(parked, id=turn.id, resumes_at=None)
+    limited = (each.parked for each in told if isinstance(each, e.TurnLimited))
+    parked = (each for each in limited if each is not None and each.id == sent.parking_id)
+    found = next(parked, None)
+    return None if found is None else _in_doubt(found, turn.id)
+
+
+def _not_sent(parked: Parking, turn_id: str) -> e.ParkingChanged:
+    return e.ParkingChanged(
+        "the process has ended before it sent the parked prompt",
+        source="client",
+        parking_id=parked.id,
+        outcome="waiting",
+        resumes_at=parked.resumes_at,
+        turn_id=turn_id,
+    )
+
+
+def _in_doubt(parked: Parking, turn_id: str) -> e.TurnLimited:
+    parked = msgspec.structs.replace(parked, id=turn_id, resumes_at=time.time(), is_doubted=True)
     return e.TurnLimited(
         "the process that sent the parked prompt has ended: the agent may not have got it",
         "warning",
-        _outlook(parked, parked.attempt, "ask"),
+        "when the session is opened again, the agent's history and the folders say whether it did",
         source="client",
-        turn_id=turn.id,
+        turn_id=turn_id,
         kind=parked.kind,
         ends_at=parked.ends_at,
         parked=parked,
     )
 
 
-def _was_answered(state: SessionState, turn_id: str) -> bool:
-    ours = (each for each in state.entries if each.turn_id == turn_id)
-    return not all(isinstance(each, UserEntry | NoticeEntry) for each in ours)
+def _has_begun(state: SessionState, sent: e.ParkingChanged, told: Sequence[e.Event]) -> bool:
+    """Whether the agent has said, done or wanted something since."""
+    ours = (each for each in state.entries if each.turn_id == sent.turn_id)
+    if not all(isinstance(each, UserEntry | NoticeEntry) for each in ours):
+        return True
+    wanted = (each for each in told if not isinstance(each, e.TurnLimited | e.ParkingChanged))
+    return any(each.seq > sent.seq for each in wanted)
 
 
 def taken_over(session_id: str, parking_id: str) -> e.ParkingChanged:

@@ -114,18 +114,19 @@ async def counted_events(
 ) -> AsyncGenerator[Event]:
     """What a fork or an import had in its history when it was made was used elsewhere: as if the
     agent had sent it again."""
-    forked_at = 0.0 if record.parent is None else record.created_at
-    brought = brought_by_import(record)
+    brought = brought_along(record)
+    # Where the number is not known, the clocks have to say: those of two hosts may differ.
+    forked_at = record.created_at if record.parent is not None and not record.copied else 0.0
     async for stored in events_of_types(store, record.id, types, after=after, until=until):
         if (event := _readable(stored)) is not None:
             event.replay |= stored.seq <= brought or event.at < forked_at
             yield event
 
 
-def brought_by_import(record: SessionRecord) -> int:
-    """The number of the last event that came in with a file; what a fork of it has is the fork's
-    history instead."""
-    return 0 if record.imported is None or record.parent is not None else record.imported.events
+def brought_along(record: SessionRecord) -> int:
+    """The number of the last event that a fork has from its parent, or an import from its file. A
+    fork of an import has at least what came with the file."""
+    return max(record.copied, 0 if record.imported is None else record.imported.events)
 
 
 def _readable(stored: StoredEvent) -> Event | None:

@@ -1,1 +1,1 @@
-"""How much of something there may be: of what terminals print, and of what a session uses."""
+"""Limits of what terminals print and sessions use, and prompts parked at those of providers."""

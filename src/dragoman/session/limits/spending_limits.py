@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
-import re
 from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.session.facts import LimitOutcome, LimitScope, Measure, OnLimit
 from dragoman.session.limits.spending import Spending
 
@@ -198,7 +198,7 @@ _GO_ON: dict[LimitOutcome, str] = {
 }
 
 
-_TIME = re.compile(r"(\d+(?:\.\d+)?)([smh])")
+_TIME = lazy_pattern(r"(\d+(?:\.\d+)?)([smh])")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
