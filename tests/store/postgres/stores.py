@@ -74,5 +74,7 @@ class Noting(Database):
 
 
 def rows_read(plan: dict[str, Any]) -> int:
-    """By the step that reads most."""
-    return max([plan["Actual Rows"], *map(rows_read, plan.get("Plans", ()))])
+    """By the step that reads most, also what it leaves out again."""
+    left_out = sum(plan.get(f"Rows Removed by {step}", 0) for step in ("Filter", "Index Recheck"))
+    read = (plan["Actual Rows"] + left_out) * plan["Actual Loops"]
+    return max([read, *map(rows_read, plan.get("Plans", ()))])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from store.postgres.stores import Noting, opened, rows_read
@@ -42,6 +44,8 @@ async def test_nobody_waits_for_a_search_and_it_is_given_up(
         assert store.away is None
 
 
+AS_IF_A_MILLION = "UPDATE pg_class SET reltuples = 1000000 WHERE oid = 'dragoman.said'::regclass"
+"""The planner goes another way where it believes that there are many."""
 MANY_TEXTS = """
 INSERT INTO dragoman.said (session, seq, kind, text, words)
 SELECT n / 100, n % 100, 'agent', txt, to_tsvector('simple', txt) FROM (
@@ -51,20 +55,25 @@ SELECT n / 100, n % 100, 'agent', txt, to_tsvector('simple', txt) FROM (
 """
 
 
-@pytest.mark.parametrize("typed", ["common", "comm", '"common"', "rare"])
 async def test_a_search_reads_no_more_than_it_ranks_and_looks_through_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "NEWEST", 1000)
     address = empty_database()
     async with opened(address, tmp_path):
         pass
     db = Noting(await Database.connect(Address(address)), Address(address))
-    for statement in (MANY_TEXTS, "ANALYZE dragoman.said"):
+    for statement in (MANY_TEXTS, "ANALYZE dragoman.said", AS_IF_A_MILLION):
         await db.run(statement)
-    await search.search(db, typed, 20)
-    asked = list(db.asked)
-    for statement, values in asked:
-        [([explained],)] = await db.rows(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)
-        assert rows_read(explained["Plan"]) <= 1001 + RANKED
+    read: dict[str, int] = {}
+    for typed in ("common", "comm", '"common"', "rare", '"rare"', "common rare"):
+        db.asked.clear()
+        await search.search(db, typed, 20)
+        read[typed] = max([await _rows_read(db, *each) for each in list(db.asked)])
     await db.close()
+    assert {typed: rows for typed, rows in read.items() if rows > 1001 + RANKED} == {}
+
+
+async def _rows_read(db: Database, statement: str, values: Sequence[Any]) -> int:
+    [([explained],)] = await db.rows(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)
+    return rows_read(explained["Plan"])

@@ -57,7 +57,7 @@ def create(place: str, record: SessionRecord) -> Plan[int]:
         raise StoreError(place, f"{record.id!r} is not a valid session id")
     fields = {name: storable(getattr(record, name)) for name in _NAMES}
     fields |= as_json(record)
-    fields["last_seq"] = 0
+    fields["last_seq"] = fields["copied"] = 0
 
     def made(answers: list[Rows]) -> tuple[int, tuple[()]]:
         if answers[0]:
