@@ -1,0 +1,1 @@
+"""Going through the checks, with an agent or a client, to a report."""
