@@ -552,6 +552,7 @@ def write_settings(home: Path, agent: LabAgent, mark: Mark, **more: Any) -> Path
 
 def environment(home: Path, mark: Mark) -> dict[str, str]:
     own = {"HOME": str(home), "DRAGOMAN_HOME": str(home / "state"), "TERM": "xterm-256color"}
+    own["CI"] = "1"  # no agent stays after a run
     own |= {"XDG_CONFIG_HOME": str(home / "config"), "XDG_DATA_HOME": str(home / "data")}
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
     return kept | own | mark.env

@@ -47,6 +47,7 @@ FEATURES = (
     "killed",
     "always",
     "replay",
+    "editor",
     "doctor",
     "exit",
 )

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from agent_trials import replayed
+from agent_trials.as_editor import conversation, difference, through_dragoman
 from agent_trials.detour import Detour
 from agent_trials.face import STEER, Face
 from agent_trials.features import NotOffered
@@ -23,7 +24,7 @@ from agent_trials.turns import (
     said,
     texts,
 )
-from dragoman import Client, InProcessServer, ModelProvider, Session, Timeouts, Turn
+from dragoman import Client, InProcessServer, ModelProvider, Policy, Session, Timeouts, Turn
 from dragoman.errors import DragomanError, InvalidParams
 from dragoman.session import events as e
 from dragoman.session.facts import TokenUsage
@@ -89,6 +90,18 @@ class LibraryFace(Face):
         events = await run(self._session, self._prompt("shell"))
         self._assert_ran()
         return self._asked(events)
+
+    async def editor(self) -> str:
+        """A conversation through `dragoman acp` is the one without it, update by update."""
+        allowing: dict[str, Any] = {"policy": Policy(yolo=True)}
+        told: list[list[Any]] = []
+        for client in (self.client(**allowing), through_dragoman(self._agent, str(self._home))):
+            self._unwritten()
+            self._ran.unlink(missing_ok=True)
+            told.append(await conversation(client, self._agent, str(self._workspace)))
+        problem = difference(*told)
+        assert not problem, problem
+        return f"{len(told[0])} updates"
 
     async def undo(self) -> str:
         """What turns did is seen, all of it, and undone: compared with what was there before."""
@@ -438,7 +451,7 @@ class LibraryFace(Face):
 
     async def _begun(self) -> Turn:
         """A turn in which the agent has begun to speak."""
-        turn = self._session.prompt(self._slow_prompt())
+        turn = self._session.prompt(self._slow_prompt()).detach()
         async for event in turn:
             if isinstance(event, e.AgentMessage):
                 return turn

@@ -47,6 +47,7 @@ from dragoman.session.facts import (
     SystemPrompt,
     TokenUsage,
 )
+from dragoman.session.limits.delivery import Delivery
 from dragoman.session.limits.output_quota import OutputQuota
 from dragoman.session.limits.spending import Meter, Spending
 from dragoman.session.limits.spending_limits import SpendingLimit
@@ -119,6 +120,8 @@ class Place(msgspec.Struct, kw_only=True):
     """How much of what terminals print is an event; without one, all of it."""
     meter: Meter | None = None
     """What the session has used already, for its limits."""
+    delivery: Delivery | None = None
+    """Finds out whether the agent has the prompt that is parked, if that is in doubt."""
     ledger: Ledger | None = None
     """What all other sessions use; without one there is no limit on that."""
     limits: Sequence[SpendingLimit] = ()

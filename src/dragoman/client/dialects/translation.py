@@ -412,3 +412,15 @@ def mcp_server(server: McpServer, schema: Schema) -> Any:
             return found and found(name=server.name, url=server.url, headers=headers)
         case InProcessServer():
             return schema.McpServerAcp(name=server.name, server_id=server.id)
+
+
+def mcp_server_from(wire: Any) -> McpServer | None:
+    """The reverse; None for a server that its client alone reaches, or of an unknown kind."""
+    if hasattr(wire, "command"):
+        env = {variable.name: variable.value for variable in wire.env}
+        return StdioServer(name=wire.name, command=wire.command, args=tuple(wire.args), env=env)
+    if hasattr(wire, "url"):
+        headers = {header.name: header.value for header in wire.headers}
+        kind = SseServer if wire.__struct_config__.tag == "sse" else HttpServer
+        return kind(name=wire.name, url=wire.url, headers=headers)
+    return None

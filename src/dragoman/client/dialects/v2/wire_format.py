@@ -23,6 +23,7 @@ from dragoman.client.dialects.translation import (
 )
 from dragoman.client.dialects.v1 import wire_format as v1_format
 from dragoman.host.claims.patch_names import PatchNames
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.schema import codec, v1, v2
 from dragoman.schema.model import Unknown
 from dragoman.session import events as e
@@ -112,8 +113,8 @@ def _command(wire: v2.AvailableCommand) -> Command:
 
 GIT = "git_patch"
 # Every line of a hunk begins with a sign, so this is at the beginning of headers alone.
-_header = re.compile(r"^(?=diff --git )", re.MULTILINE)
-_escape = re.compile(r"\\([0-7]{3}|.)")
+_header = lazy_pattern(r"^(?=diff --git )", re.MULTILINE)
+_escape = lazy_pattern(r"\\([0-7]{3}|.)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 

@@ -1,0 +1,1 @@
+"""Dragoman as an ACP agent: every editor that speaks ACP is a window of this user's sessions."""

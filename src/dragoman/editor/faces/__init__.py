@@ -1,0 +1,1 @@
+"""The versions of ACP, each as it is spoken to an editor."""
