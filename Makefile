@@ -12,7 +12,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 PAGE := src/dragoman/web/static/index.html
 
-.PHONY: run serve test test-agents check fix bench soak cover dist gen docs lock clean
+.PHONY: run serve test test-agents conformance check fix bench soak cover dist gen docs lock clean
 
 run: $(READY) $(PAGE) $(COMPILED)
 ifdef ARGS
@@ -40,6 +40,7 @@ check: $(READY)
 	$(BIN)/python scripts/gen_schema.py --check
 	$(BIN)/python scripts/gen_cli_docs.py --check
 	$(BIN)/python scripts/gen_agent_docs.py --check
+	$(BIN)/python scripts/gen_conformance_docs.py --check
 	$(BIN)/python scripts/gen_reference.py --check
 	$(BIN)/python scripts/gen_page_types.py --check
 	$(BIN)/python scripts/check_words.py
@@ -58,6 +59,10 @@ soak: $(READY) $(SCHEMA) $(PAGE)
 # Real agents, in a lab that $DRAGOMAN_LAB names; long.
 test-agents: $(READY) $(PAGE)
 	$(BIN)/python scripts/test_agents.py $(ARGS)
+
+# What agents and clients do by the checks of conformance, in a lab that $DRAGOMAN_LAB names; long.
+conformance: $(READY)
+	$(BIN)/python scripts/conformance_matrix.py $(ARGS)
 
 # What is pure is covered to its last branch, by its own tests alone.
 cover: $(READY) $(SCHEMA)
@@ -80,6 +85,7 @@ gen: $(READY)
 docs: $(READY)
 	$(BIN)/python scripts/gen_cli_docs.py
 	$(BIN)/python scripts/gen_agent_docs.py
+	$(BIN)/python scripts/gen_conformance_docs.py
 	$(BIN)/python scripts/gen_reference.py
 
 lock:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bench.prepare import BUILD, HERE, Missing
@@ -65,10 +65,33 @@ def run(command: Sequence[str], *, reads: bool = True) -> Figures:
     return {"process_cpu_s": _children_cpu() - cpu, "process_wall_s": wall, **printed}
 
 
+def run_beside_what_stays(command: Sequence[str], home: Path) -> Figures:
+    """The same with a home of its own, for a program that leaves a process behind on purpose: only
+    how long it takes, since what it has the other process do is not its own CPU."""
+    own = {"HOME": str(home), "DRAGOMAN_HOME": str(home / "dragoman"), "CI": ""}
+    wall = time.perf_counter()
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=home,
+        env=_environment() | own,
+        stdin=subprocess.DEVNULL,
+        timeout=_TIMEOUT_SECONDS,
+        check=False,
+    )
+    wall = time.perf_counter() - wall
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise Missing(f"failed: {lines[-1]}")
+    return {"process_wall_s": wall}
+
+
 def _environment() -> dict[str, str]:
     """Ours, except that compiled Python is kept: a package that is installed is compiled too."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return env | {"PYTHONPATH": str(HERE.parent), "PYTHONPYCACHEPREFIX": str(BUILD / "pycache")}
+    env |= {"PYTHONPATH": str(HERE.parent), "PYTHONPYCACHEPREFIX": str(BUILD / "pycache")}
+    return env | {"CI": "1"}  # no agent stays after a run, unless a row is about that
 
 
 def use_two_cores() -> None:
@@ -108,9 +131,21 @@ def _reap_orphans() -> None:
     raise Missing(f"left processes behind: {', '.join(_killed_children())}")
 
 
+def end_what_stays() -> None:
+    """Kill what programs have left behind on purpose; it became ours."""
+    for pid in _children():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    _reap_orphans()
+
+
+def _children() -> list[int]:
+    return list(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()))
+
+
 def _killed_children() -> Iterator[str]:
     """Our children, by the names of their commands; the next column must not meet them."""
-    for pid in map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()):
+    for pid in _children():
         yield Path(f"/proc/{pid}/comm").read_text().strip()
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

@@ -7,12 +7,22 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.fence_rows import fence
-from bench.measure import Column, Figures, Samples, interleave, one_core, run
+from bench.measure import (
+    Column,
+    Figures,
+    Samples,
+    end_what_stays,
+    interleave,
+    one_core,
+    run,
+    run_beside_what_stays,
+)
 from bench.page_rows import page
 from bench.postgres_rows import postgres, postgres_growth
 from bench.prepare import BUILD, HERE, TYPESCRIPT_SDK, Missing
@@ -307,6 +317,41 @@ def command_line(bench: Bench) -> list[Row]:
     ]
 
 
+def warm_command_line(bench: Bench) -> list[Row]:
+    """The second prompt in a session, whose agent has stayed."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        home = Path(folder)
+        samples = interleave(_warm_command_lines(bench, home), bench.counts.rounds + 2)
+        end_what_stays()
+    wall = _cells(samples, lambda one: one["process_wall_s"] * 1e3)
+    note = (
+        "Command line, warm: `dragoman --session b hello` and `acpx prompt -s b hello`, after one "
+        "such run has left its agent behind."
+    )
+    return [Row("command line, warm, wall", "{:.0f} ms", wall, times_less(1.5, ACPX), note)]
+
+
+def _warm_command_lines(bench: Bench, home: Path) -> Columns:
+    if isinstance(bench.agent, Missing):
+        return {OURS: bench.agent, ACPX: bench.agent}
+    agent = f"{bench.agent} updates 10"
+    command = str(Path(sys.executable).with_name("dragoman"))
+    ours = [command, "--agent-command", agent, "--session", "b", "hello"]
+    columns: dict[str, Column | Missing] = {OURS: _staying(ours, home), ACPX: Missing("no acpx")}
+    if isinstance(bench.acpx, Missing):
+        columns[ACPX] = bench.acpx
+    else:
+        theirs = [*bench.acpx, "--agent", agent]
+        run_beside_what_stays([*theirs, "sessions", "ensure", "--name", "b"], home)
+        columns[ACPX] = _staying([*theirs, "prompt", "-s", "b", "hello"], home)
+    return columns
+
+
+def _staying(command: list[str], home: Path) -> Column:
+    run_beside_what_stays(command, home)
+    return lambda: run_beside_what_stays(command, home)
+
+
 def _command_lines(bench: Bench) -> Columns:
     if isinstance(bench.agent, Missing):
         return {OURS: bench.agent, ACPX: bench.agent}
@@ -412,6 +457,7 @@ MEASUREMENTS = (
     round_trips,
     one_shot,
     command_line,
+    warm_command_line,
     imports,
     memory,
     frames,

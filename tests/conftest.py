@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import tempfile
 from collections.abc import Generator
@@ -39,11 +40,24 @@ def empty_home() -> Generator[None]:
     or damage, what the profile of the person at this machine does."""
     with tempfile.TemporaryDirectory(prefix="home-") as home, pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", home)
+        patch.setenv("CI", "1")  # no agent stays after a run
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
-def warm(empty_home: None) -> Generator[None]:
+def login_session() -> None:
+    """An agent that stays ends with the login session of its run. Tests need one that lasts as
+    long as they do: on a CI machine, whoever began theirs may have ended, or be in another
+    container."""
+    if hasattr(os, "pidfd_open"):
+        try:
+            os.close(os.pidfd_open(os.getsid(0)))
+        except OSError:
+            os.setsid()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm(login_session: None, empty_home: None) -> Generator[None]:
     """Ends what the tests of this process have had their commands forked by."""
     yield
     close_warm_command()

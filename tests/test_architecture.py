@@ -17,6 +17,8 @@ SOURCES = Path(dragoman.__file__).parent
 # Each imports only from those before it, and from itself.
 LAYERS = [
     "_version",
+    "lazy_pattern",
+    "public_face",
     "errors",
     "data_directory",
     "schema",
@@ -37,6 +39,8 @@ LAYERS = [
     "hub",
     "ui_stream",
     "testing",
+    "editor",
+    "conformance",
     "web",
     "bridge",
     "cli",
@@ -45,7 +49,7 @@ LAYERS = [
 PUBLIC = {"__init__", "__main__", "events", "ext"}
 STRANGERS = [{"store", "client"}]
 WITHOUT_ACP = {"wire", "transport", "rpc"}
-PURE = {"schema", "wire", "session", "ui_stream", "safe_text", "review"}
+PURE = {"schema", "wire", "session", "ui_stream", "safe_text", "review", "lazy_pattern"}
 IMPURE = {"asyncio", "os", "time", "datetime", "uuid", "sqlite3", "apsw", "subprocess"}
 IN_CAMEL_CASE = {"schema", "ui_stream"}
 _camel_case = re.compile(r"_*[a-z][a-z0-9]*[A-Z]")

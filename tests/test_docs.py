@@ -148,6 +148,7 @@ _INNER = (
     "client",
     "hub",
     "testing",
+    "conformance",
     "client/dialects/v1",
 )
 _PLACES = (

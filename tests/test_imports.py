@@ -4,11 +4,14 @@ margin, by `make soak`."""
 from __future__ import annotations
 
 import json
+import re
 import resource
 import subprocess
 import sys
 
 import pytest
+
+from dragoman.lazy_pattern import lazy_pattern
 
 # What only the command line, the web page, a store or a test may need.
 HEAVY = {
@@ -73,6 +76,32 @@ def test_the_library_imports_little_of_others() -> None:
     known = modules_of(f"import {', '.join(KNOWN)}")
     others = {name for name in modules_of("from dragoman import Client") if name not in known}
     assert not {name for name in others if name.partition(".")[0] != "dragoman"}
+
+
+def test_the_library_compiles_few_patterns_at_import() -> None:
+    """Where a table of patterns is read at import, it is made with `lazy_pattern`."""
+    code = """
+import asyncio, json, re
+compiled, real = [], re.compile
+re.compile = lambda pattern, flags=0: compiled.append(pattern) or real(pattern, flags)
+from dragoman import Client
+assert len(compiled) <= 40, compiled
+"""
+    modules_of(code)
+
+
+def test_a_lazy_pattern_is_a_pattern() -> None:
+    greeting = lazy_pattern("(hello) there", re.IGNORECASE)
+    found = greeting.search("Oh, Hello there")
+    assert found is not None
+    assert found[1] == "Hello"
+    assert greeting.fullmatch("hello") is None
+    assert greeting.sub("bye", "HELLO THERE") == "bye"
+    assert greeting.pattern == "(hello) there"
+    with pytest.raises(re.error):
+        lazy_pattern("(").match("")
+    with pytest.raises(AttributeError):
+        _ = lazy_pattern("").groupindex
 
 
 @pytest.mark.soak  # it measures

@@ -29,7 +29,7 @@ class Launcher:
     def is_shared(self, agent: str) -> bool:
         return True
 
-    def mcp_servers(self) -> list[McpServer]:
+    def mcp_servers(self, session_id: str) -> list[McpServer]:
         return []
 
     def system_prompt(self, agent: str | None, cwd: str) -> SystemPrompt | None:

@@ -64,30 +64,7 @@ GROUPS = {
 }
 # Methods that other layers of ours call, and constructors of what is made for you.
 INTERNAL = {
-    "Client": {
-        "__init__",
-        "dialect",
-        "extensions",
-        "read_at",
-        "pauses",
-        "require",
-        "reconnect_session",
-    },
-    "Session": {
-        *("go_on", "went_on_unanswered", "answer_of", "cancel_turn", "stop_turn", "begin_closing"),
-        *(
-            "fail_queued",
-            "lost",
-            "shut",
-            "abandon",
-            "detach",
-            "holds_back",
-            "holding_queue",
-            "has_stopped",
-        ),
-        *("end", "loss_is_told", "left_at_work", "before_turn"),
-    },
-    "Turn": {"__init__", "push", "finish", "discard", "used"},
+    "Turn": {"__init__"},
     "Stream": {"__init__", "push", "close", "ready"},
     "RemoteAgent": {"endpoint", "sent_headers", "is_secret_in"},
     "ElicitationRequest": {"as_event"},
@@ -179,13 +156,22 @@ def _class(found: Definition, level: int = 3) -> str:
     parts = [f"{'#' * level} `{found.name}`", found.doc]
     if bases:
         parts.append("Extends " + ", ".join(f"[`{b}`](#{b.lower()})" for b in bases) + ".")
-    hidden = INTERNAL.get(found.name, set())
+    hidden = INTERNAL.get(found.name, set()) | _left_out(found.name)
     if fields := [field for field in found.fields if field.name not in hidden]:
         parts.append(_fields(fields))
-    hidden = hidden | {"text", "as_kind"}
+    if found.name != "Turn":  # of the others, the page of events has it
+        hidden = hidden | {"text", "as_kind"}
     if methods := [method for method in found.methods if method.name not in hidden]:
         parts.append("\n".join(_item(method) for method in methods))
     return "\n\n".join(filter(None, parts))
+
+
+def _left_out(name: str) -> set[str]:
+    """What help leaves out, too."""
+    for cls in (dragoman.Client, dragoman.Session, dragoman.Turn):
+        if cls.__name__ == name:
+            return {"internal", *cls.internal}
+    return set()
 
 
 def _fields(fields: list[Field]) -> str:

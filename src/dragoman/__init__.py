@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from dragoman.client.client import Client
     from dragoman.client.client_options import HostCapabilities, SessionOptions, Timeouts, tracing
     from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
-    from dragoman.client.sessions.folder_tracker import RevertOptions
     from dragoman.client.sessions.prompts import PromptInput
     from dragoman.client.sessions.session import Session
     from dragoman.client.sessions.steering import Steer
@@ -132,6 +131,7 @@ if TYPE_CHECKING:
     from dragoman.host.snapshots.line_history import Hunk
     from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
     from dragoman.host.snapshots.snapshots import Reverted
+    from dragoman.host.snapshots.undo_plan import RevertOptions
     from dragoman.host.terminals.provider import (
         TerminalCommand,
         TerminalExit,
@@ -425,7 +425,6 @@ _NAMES = {
     "client.client": "Client",
     "client.client_options": "HostCapabilities SessionOptions Timeouts tracing",
     "client.mcp": "HttpServer InProcessServer McpServer SseServer StdioServer",
-    "client.sessions.folder_tracker": "RevertOptions",
     "client.sessions.prompts": "PromptInput",
     "client.sessions.session": "Session",
     "client.sessions.steering": "Steer",
@@ -460,6 +459,7 @@ _NAMES = {
     "host.snapshots.line_history": "Hunk",
     "host.snapshots.snapshot_limits": "SnapshotLimits",
     "host.snapshots.snapshots": "Reverted",
+    "host.snapshots.undo_plan": "RevertOptions",
     "host.workspace.changes": "Change",
     "host.workspace.files": "FilesProvider",
     "host.workspace.roots": "Root Workspace",

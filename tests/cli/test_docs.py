@@ -35,7 +35,10 @@ _block = re.compile(
 _command = re.compile(r"^\$ (?P<line>.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
-@pytest.mark.parametrize("script", ["gen_cli_docs.py", "gen_agent_docs.py", "gen_reference.py"])
+@pytest.mark.parametrize(
+    "script",
+    ["gen_cli_docs.py", "gen_agent_docs.py", "gen_conformance_docs.py", "gen_reference.py"],
+)
 def test_generated_pages_are_what_the_source_says(script: str) -> None:
     done = subprocess.run(
         (sys.executable, f"scripts/{script}", "--check"),

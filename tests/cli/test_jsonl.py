@@ -55,6 +55,24 @@ def test_every_way_to_ask_for_it(dragoman: Dragoman, words: tuple[str, ...]) -> 
     assert done.err == "dragoman: the turn ended early: max_tokens\n"
 
 
+def test_each_frame_has_its_direction_where_that_is_asked_for(dragoman: Dragoman) -> None:
+    done = dragoman("-j", "--directions", "x", agent="early_stop")
+    selected, *lines = [json.loads(line) for line in done.lines]
+    assert selected["method"] == "client/selected_agent"
+    methods = {"->": list[str](), "<-": list[str]()}
+    for line in lines:
+        assert set(line) == {"t", "dir", "msg"}
+        methods[line["dir"]].append(line["msg"].get("method", "reply"))
+    assert methods["->"] == ["initialize", "session/new", "session/prompt"]
+    assert set(methods["<-"]) == {"reply", "session/update"}
+
+
+def test_directions_are_for_frames_alone(dragoman: Dragoman) -> None:
+    done = dragoman("-o", "events", "--directions", "x", agent="early_stop")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "dragoman: --directions is for -o jsonl\n"
+
+
 def test_noise_of_the_agent_stays_out(dragoman: Dragoman) -> None:
     done = dragoman("-j", "x", agent="bannered")
     assert "Welcome" not in done.out

@@ -27,6 +27,8 @@ def test_nothing_is_left_of_a_run_that_a_limit_stopped(dragoman: Dragoman, agent
     words = ["--session", "s", "--on-ask", "wait", "--max-cost", "0.5", "go"]
     command = ["--agent-command", " ".join(program), *words]
     with dragoman.started(*command, stdin=subprocess.DEVNULL) as process:
+        _wait_for_question(dragoman)
+        (dragoman.workspace / "asked").write_text("")
         out, err = process.communicate(timeout=3 * SECONDS)
     assert process.returncode == 6, (out, err)
     assert b"the turn was stopped: this session has used 0.6 USD" in err
@@ -43,6 +45,12 @@ def test_nothing_is_left_of_a_run_that_a_limit_stopped(dragoman: Dragoman, agent
     refusals = json.loads(dragoman("sessions", "show", "s", "--refused", "--json").out)
     settled = [(each["type"], each["decision"]["effect"]) for each in refusals]
     assert settled == [("permission_settled", "cancelled")], "it had been asked"
+
+
+def _wait_for_question(dragoman: Dragoman) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not json.loads(dragoman("sessions", "show", "s", "--json").out or "{}").get("pending"):
+        assert time.monotonic() < deadline, "nothing was asked"
 
 
 def gone(pids: list[int]) -> bool:

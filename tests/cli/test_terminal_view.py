@@ -6,6 +6,8 @@ import pytest
 from support.shown_views import Shown, shown
 
 from dragoman.cli.render.event_text import tool_output
+from dragoman.cli.render.style import Style
+from dragoman.cli.render.terminal_view import painted_diff
 from dragoman.session import events as e
 from dragoman.session import facts as f
 from dragoman.session.content import (
@@ -157,16 +159,18 @@ async def test_the_output_of_a_command_is_folded_to_its_tail() -> None:
 
 
 async def test_usage_and_cost_stand_at_the_end() -> None:
-    view = Shown("terminal", colour=False)
-    out = view.show(
+    used = "context 5 of 10 tokens (50 %), 0.25 EUR so far\n"
+    tokens = "tokens as reported by the agent: 1 in, 2 out\n"
+    assert end_of_turn("terminal") == f"Done.\n{used}{tokens}"
+    assert end_of_turn("chat") == f"Done.\n{tokens}"  # the rest stands in its bar
+
+
+def end_of_turn(kind: str) -> str:
+    return Shown(kind, colour=False).show(
         e.TurnStarted("t", []),
         e.UsageChanged(5, 10, f.Cost(amount=0.25, currency="EUR")),
         e.AgentMessage(Text("Done.")),
         e.TurnEnded("t", "end_turn", f.TokenUsage(total=3, input=1, output=2)),
-    )
-    assert out == (
-        "Done.\ncontext 5 of 10 tokens (50 %), 0.25 EUR so far\n"
-        "tokens as reported by the agent: 1 in, 2 out\n"
     )
 
 
@@ -177,3 +181,43 @@ async def test_a_context_of_unknown_size_is_not_one_of_zero() -> None:
 
 async def test_a_turn_of_which_nothing_is_known_shows_no_usage() -> None:
     assert "tokens" not in shown("plain", e.TurnStarted("t", []), e.TurnEnded("t", "end_turn"))
+
+
+def drawn(lines: list[str], width: int) -> list[str]:
+    return list(painted_diff(lines, Style(colour=False), 80, width))
+
+
+def both(old: str, new: str) -> str:
+    return f"  {old:<57} │ {new}".rstrip()
+
+
+def test_a_change_is_drawn_side_by_side_in_a_wide_terminal() -> None:
+    lines = ["@@ -1,4 +1,4 @@", " first", "-old", "+new", "+and more", " last", "-gone", " end"]
+    assert drawn(lines, 119) == [f"  {line}" for line in lines]
+    assert drawn(lines, 120) == [
+        "  @@ -1,4 +1,4 @@",
+        both(" first", " first"),
+        both("-old", "+new"),
+        both("", "+and more"),
+        both(" last", " last"),
+        both("-gone", ""),
+        both(" end", " end"),
+    ]
+
+
+def test_a_change_with_one_side_has_the_whole_width() -> None:
+    lines = ["@@ -0,0 +1,2 @@", "+one", "+two"]
+    assert drawn(lines, 120) == [f"  {line}" for line in lines]
+
+
+def test_what_is_too_long_for_its_side_continues_below() -> None:
+    wide = "-" + "名" * 40  # of two columns each
+    assert drawn([wide, "+short", "\\ No newline at end of file"], 120) == [
+        f"  -{'名' * 28} │ +short",
+        f"  {'名' * 12}{' ' * 33} │",
+        both("", "\\ No newline at end of file"),
+    ]
+
+
+def test_changes_without_a_line_between_them_are_not_mixed() -> None:
+    assert drawn(["-a", "+b", "-c", "+d"], 120) == [both("-a", "+b"), both("-c", "+d")]

@@ -243,7 +243,8 @@ def test_a_run_ends_with_how_to_continue_its_session(dragoman: Dragoman) -> None
         ((), r"dragoman: to continue: dragoman --resume s-[0-9a-f]{16} …\n"),
         (("--session", "a b"), r"dragoman: to continue: dragoman --session 'a b' …\n"),
         (("--no-store",), None),
-        (("-o", "simple"), None),
+        (("-o", "simple"), r"dragoman: to continue: dragoman --resume s-[0-9a-f]{16} …\n"),
+        (("-o", "result"), None),
     ):
         with screen(dragoman, "hebrew", *words) as shown:
             ended = shown.wait_for("exit code 0")

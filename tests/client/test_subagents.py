@@ -233,6 +233,20 @@ def test_the_oldest_of_what_waits_goes_first() -> None:
     assert len(early.take("opens")) == 10
 
 
+async def test_the_newest_of_very_many_can_speak_and_ask(tmp_path: Path) -> None:
+    raw = RawAgent()
+    async with opened(raw, tmp_path) as (_, session):
+        (tmp_path / "x").write_text("hello")
+        raw.send(announced("n0"), *(announced(f"n{at + 1}", f"n{at}") for at in range(3000)))
+        raw.send(said("the last", "n3000"), said("done", "s1"))
+        await until(lambda: words(session.state) == "done")
+        assert words(session.state.subagents["n3000"].thread) == "the last"
+        answer = await raw.ask(
+            "fs/read_text_file", {"sessionId": "n3000", "path": str(tmp_path / "x")}
+        )
+        assert answer["result"] == {"content": "hello"}
+
+
 async def test_a_question_of_a_session_that_was_not_announced_is_refused(tmp_path: Path) -> None:
     raw = RawAgent()
     async with opened(raw, tmp_path) as (_, session):

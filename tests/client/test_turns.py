@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from support.fake_terminals import FakeTerminals
 from support.peers import settled, soon
 from support.raw_agent import ENDED, RawAgent, Refusal, notification, text_block
 
-from dragoman import Policy, Session, Timeouts, Turn
+from dragoman import Policy, Session, Timeouts
 from dragoman.errors import (
     AuthRequired,
     ConnectionClosed,
@@ -188,7 +187,7 @@ async def test_two_sessions_have_their_turns_side_by_side(tmp_path: Path) -> Non
         assert texts == [["one", "to one", ""], ["two", "to two", ""]]
 
 
-# ── the answer, and readers that leave ────────────────────────────────────────────────────────
+# ── the answer ────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_the_text_of_a_turn_is_the_agents_answer(tmp_path: Path) -> None:
@@ -217,123 +216,6 @@ async def test_the_text_is_there_while_the_turn_runs(tmp_path: Path) -> None:
         await until(lambda: turn.text == "so far")
         agent.reply(request["id"], ENDED)
         assert (await soon(turn)).text == "so far"
-
-
-async def test_a_turn_is_cancelled_with_the_task_that_awaits_it(tmp_path: Path) -> None:
-    agent = RawAgent()
-    async with opened(agent, tmp_path) as (_, session):
-        turn = session.prompt("hi")
-        awaiting = asyncio.ensure_future(turn)
-        request = await agent.expect("session/prompt")
-        awaiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await soon(awaiting)
-        await agent.expect("session/cancel")
-        agent.reply(request["id"], {"stopReason": "cancelled"})
-        await soon(turn.wait())
-        assert turn.stop_reason == "cancelled"
-        assert not session.busy
-
-
-async def test_a_timeout_around_a_turn_stops_the_agent(tmp_path: Path) -> None:
-    agent = RawAgent()
-    async with opened(agent, tmp_path) as (_, session):
-        turn = session.prompt("hi")
-        await agent.expect("session/prompt")
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0):
-                await turn
-        await agent.expect("session/cancel")
-
-
-async def reading(turn: Turn, see: Callable[[str], object]) -> None:
-    async for event in turn:
-        see(event.text)
-
-
-async def test_a_turn_is_cancelled_with_the_task_that_reads_it(tmp_path: Path) -> None:
-    agent = RawAgent()
-    async with opened(agent, tmp_path) as (_, session):
-        turn, seen = session.prompt("hi"), list[str]()
-        reader = asyncio.create_task(reading(turn, seen.append))
-        request = await agent.expect("session/prompt")
-        agent.say("well")
-        await until(lambda: "well" in seen)
-        reader.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await soon(reader)
-        await agent.expect("session/cancel")
-        agent.reply(request["id"], {"stopReason": "cancelled"})
-        await soon(turn.wait())
-        assert turn.stop_reason == "cancelled"
-        assert not session.busy
-
-
-async def test_a_timeout_around_a_loop_over_a_turn_stops_the_agent(tmp_path: Path) -> None:
-    agent = RawAgent()
-    async with opened(agent, tmp_path) as (_, session):
-        turn = session.prompt("hi")
-        await agent.expect("session/prompt")
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0):
-                await reading(turn, str)
-        await agent.expect("session/cancel")
-
-
-async def test_a_queued_prompt_is_dropped_with_the_task_that_reads_it(tmp_path: Path) -> None:
-    agent = RawAgent()
-    async with opened(agent, tmp_path) as (_, session):
-        session.prompt("first")
-        await agent.expect("session/prompt")
-        reader = asyncio.create_task(reading(session.prompt("second"), str))
-        await settled()
-        assert len(session.queued) == 1
-        reader.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await soon(reader)
-        assert session.queued == []
-        assert session.busy
-
-
-async def test_a_queued_prompt_is_dropped_with_the_task_that_awaits_it(tmp_path: Path) -> None:
-    agent = RawAgent()
-    async with opened(agent, tmp_path) as (_, session):
-        session.prompt("first")
-        await agent.expect("session/prompt")
-        awaiting = asyncio.ensure_future(session.prompt("second"))
-        await settled()
-        assert len(session.queued) == 1
-        awaiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await soon(awaiting)
-        assert session.queued == []
-        assert session.busy
-
-
-async def test_a_block_that_is_left_early_stops_the_turn_and_waits_for_its_end(
-    tmp_path: Path,
-) -> None:
-    async def script(turn: AgentTurn) -> None:
-        turn.say("first")
-        await turn.cancelled.wait()
-
-    async with opened(ScriptedAgent(script), tmp_path) as (_, session):
-        async with session.prompt("hi") as turn:
-            async for event in turn:
-                if isinstance(event, e.AgentMessage):
-                    break
-        assert turn.done
-        assert turn.stop_reason == "cancelled"
-        assert not session.busy
-
-
-async def test_a_block_around_a_whole_turn_cancels_nothing(tmp_path: Path) -> None:
-    heard = Heard()
-    async with opened(ScriptedAgent([say("hello")]), tmp_path, listen=heard) as (_, session):
-        async with session.prompt("hi") as turn:
-            await soon(turn)
-        assert turn.stop_reason == "end_turn"
-        assert not [each for each in heard.events if isinstance(each, e.TurnCancelling)]
 
 
 # ── busy ──────────────────────────────────────────────────────────────────────────────────────

@@ -320,6 +320,7 @@ def test_a_request_goes_on_with_the_host_of_its_address() -> None:
         b"POST http://e.com/ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"POST http://e.com/ HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
         b"POST http://e.com/ HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"POST http://e.com/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
     ],
 )
 def test_a_request_that_could_mean_two_things_is_refused(head: bytes) -> None:
@@ -424,10 +425,11 @@ async def test_a_listed_host_is_reached_by_a_request_and_by_a_tunnel() -> None:
 async def test_bodies_are_passed_on_and_nothing_after_them() -> None:
     async with world("127.0.0.1:{port}") as (proxy, port, server):
         head = b"POST http://127.0.0.1:%d/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" % port
-        body = b"3\r\nabc\r\n10;x=y\r\n0123456789abcdef\r\n0\r\nTrailer: x\r\n\r\n"
-        server.until = body
-        await asked(proxy, head, body, b"GET http://evil.example/ HTTP/1.1\r\n\r\n")
-        assert server.got.endswith(body)
+        body = b"3\r\nabc\r\n10;x=y\r\n0123456789abcdef\r\n0\r\n"
+        trailers = b"A: x\r\nB: y\n\nGET / HTTP/1.1\nHost: evil.example\n\n\r\n\r\n"
+        server.until = body + b"\r\n"
+        await asked(proxy, head, body, trailers, b"GET http://evil.example/ HTTP/1.1\r\n\r\n")
+        assert server.got.endswith(body + b"\r\n")
     async with world("127.0.0.1:{port}") as (proxy, port, server):
         head = b"POST http://127.0.0.1:%d/ HTTP/1.1\r\nContent-Length: 3\r\n\r\n" % port
         server.until = b"abc"
@@ -443,6 +445,14 @@ async def test_a_chunk_whose_size_can_be_read_in_two_ways_goes_nowhere(size: byt
         await asked(proxy, head, size + b"\r\nGET / HTTP/1.1\r\n\r\n\r\n")
         assert server.got.endswith(b"\r\n\r\n")
         assert b"GET" not in server.got
+
+
+async def test_nothing_follows_a_chunk_that_is_longer_than_its_size() -> None:
+    async with world("127.0.0.1:{port}") as (proxy, port, server):
+        head = b"POST http://127.0.0.1:%d/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" % port
+        server.until = b"never"
+        await asked(proxy, head, b"3\r\nabcGET / HTTP/1.1\r\n\r\n")
+        assert server.got.endswith(b"\r\n\r\n3\r\nabc")
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_remote_agent_is_reached_and_not_started() -> None:
 
 
 def test_servers_of_the_settings_come_along() -> None:
-    assert launcher().mcp_servers() == [
+    assert launcher().mcp_servers("s-1") == [
         StdioServer(name="one", command="server", env={"KEY": "value"}),
         HttpServer(name="two", url="https://two.example"),
     ]

@@ -433,9 +433,7 @@ _MAKERS: list[Maker] = [
         source="client",
         turn_id="turn-1",
         kind=d.choice(["rate", "plan"]),
-        parked=d.choice(
-            [None, Parking("turn-1", [Text("again")], "rate", resumes_at=d.choice([None, 5.0]))]
-        ),
+        parked=d.choice([None, _parked(d.choice([None, 5.0])), _parked(5.0, is_doubted=True)]),
     ),
     lambda d: e.ParkingChanged(
         _words(d),
@@ -454,6 +452,11 @@ _MAKERS: list[Maker] = [
         d.choice(("", "not now")),
     ),
 ]
+
+
+def _parked(resumes_at: float | None, *, is_doubted: bool = False) -> Parking:
+    content: list[Content] = [Text("again")]
+    return Parking("turn-1", content, "rate", resumes_at=resumes_at, is_doubted=is_doubted)
 
 
 def _whole_turn() -> list[e.Event]:

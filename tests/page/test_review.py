@@ -69,6 +69,7 @@ async def test_hunks_are_kept_put_back_and_returned(tmp_path: Path) -> None:
         assert "def total" in path.read_text()
         await page.evaluate(f"location.hash = '#/s/{session}'")
         notice = page.locator(".notice.info").first
+        await expect(notice.locator(".told")).to_have_text("src/app.py was restored")
         icon = await notice.locator(".icon").bounding_box()
         words = await notice.locator(".told").bounding_box()
         assert icon is not None

@@ -44,9 +44,9 @@ async def gathered(events: AsyncIterator[e.Event]) -> list[e.Event]:
 
 
 async def next_of(events: AsyncIterator[e.Event], kind: type[Kind]) -> Kind:
-    """The next event of this kind."""
+    """The next event of this kind. A turn continues, as it would not after a loop."""
     async with asyncio.timeout(SECONDS):
-        async for event in events:
+        while (event := await anext(events, None)) is not None:
             if isinstance(event, kind):
                 return event
     raise AssertionError(f"the events ended without a {kind.__name__}")

@@ -184,4 +184,5 @@ def _environment(home: Path) -> dict[str, str]:
         "XDG_CONFIG_HOME": str(home / "config"),
         "XDG_DATA_HOME": str(home / "data"),
         "DRAGOMAN_HOME": str(home / "state"),
+        "CI": "1",  # no agent stays after a run, unless a test wants that
     }

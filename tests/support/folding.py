@@ -187,7 +187,15 @@ _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
         title=_texts,
         turn_id=_ids,
         kind=st.just("rate"),
-        parked=_maybe(st.builds(f.Parking, id=_ids, content=st.just([]), kind=st.just("rate"))),
+        parked=_maybe(
+            st.builds(
+                f.Parking,
+                id=_ids,
+                content=st.just([]),
+                kind=st.just("rate"),
+                is_doubted=st.booleans(),
+            )
+        ),
     ),
     e.ParkingChanged: st.builds(
         e.ParkingChanged,

@@ -52,12 +52,15 @@ class TestLauncher:
         offered = HostCapabilities(
             read_files=offer.files, write_files=offer.files, terminals=offer.terminals
         )
-        return Client.start(reached, name=agent, capabilities=offered, **self._options)
+        return self.start(reached, name=agent, capabilities=offered, **self._options)
+
+    def start(self, reached: Any, **options: Any) -> Client:
+        return Client.start(reached, **options)
 
     def is_shared(self, agent: str) -> bool:
         return agent not in self._own
 
-    def mcp_servers(self) -> list[McpServer]:
+    def mcp_servers(self, session_id: str) -> list[McpServer]:
         return []
 
     def system_prompt(self, agent: str | None, cwd: str) -> SystemPrompt | None:

@@ -25,6 +25,7 @@ class Shown:
             "simple": lambda: SimpleView(self.out, on_screen=True),
             "plain": lambda: PlainView(self.out),
             "terminal": lambda: TerminalView(status, Style(colour=colour)),
+            "chat": lambda: TerminalView(status, Style(colour=colour), in_chat=True),
         }[kind]()
         self.asides: list[str] = []
         self._asides = Asides()

@@ -4,7 +4,7 @@ import { diffRows } from '../src/core/changes/diff'
 import { answerOf, areDescribed, fieldsOf, problemsOf } from '../src/core/form'
 import type { Json } from '../src/core/generated/content'
 import { byProject, nameBeside, shownSessions } from '../src/core/session/listing'
-import { table, within } from '../src/core/text/format'
+import { sentence, table, within } from '../src/core/text/format'
 import type { Summary } from '../src/live/api'
 import raw from './questions.json?raw'
 
@@ -97,7 +97,10 @@ test('the name of a session stands beside its title where they differ', () => {
   expect(nameBeside(session('a', '/w', { name: 'fix', title: null }))).toBeNull()
 })
 
-test('a path is shown as seen from the folder, and only from within', () => {
+test('a path is shown as seen from the folder, and only from within; a sentence begins with a capital, a path does not', () => {
   expect(within('/w/a/b.py', '/w/a')).toBe('b.py')
   expect(within('/w/ab.py', '/w/a')).toBe('/w/ab.py')
+  expect(sentence('the agent was started again', '/w/a')).toBe('The agent was started again')
+  expect(sentence('/w/a/b.py was restored', '/w/a')).toBe('b.py was restored')
+  expect(sentence('/w/c/b.py was restored', '/w/a')).toBe('/w/c/b.py was restored')
 })

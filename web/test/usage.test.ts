@@ -35,9 +35,11 @@ test('there is a bar for each day, also for those on which nothing was used', ()
   expect(barsOf(rows, 1, '2026-11-18', () => 0).map(({ share }) => share)).toEqual([0, 0])
 })
 
-test('bars show money if any is known, else tokens', () => {
+test('bars show money if any is known, else tokens, else turns', () => {
   expect(measured(spent({ cost: { EUR: 1, USD: 3 } })).name).toBe('Cost in USD')
   expect(measured(spent({ tokens: tokens(5) })).name).toBe('Tokens')
+  const turns = measured(spent({ turns: 2 }))
+  expect([turns.name, turns.of(spent({ turns: 2 })), turns.words(spent({ turns: 2 }))]).toEqual(['Turns', 2, '2 turns'])
 })
 
 test('the address says what is shown', () => {

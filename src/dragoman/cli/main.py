@@ -12,16 +12,27 @@ from importlib import import_module
 
 from dragoman.cli import standard_streams
 
+TYPE_CHECKING = False  # that of `typing` would cost every command the import
+if TYPE_CHECKING:
+    import argparse
+
 _TALKS = ("run", "chat")
 """Those that start an agent whatever their arguments."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
-    standard_streams.leave_at_once_when_interrupted()
+    """Run one command; the exit code.
+
+    Without `words` it is the command of this process, which is then all about it: a Ctrl-C may end
+    it at once, and it may continue in the background. Nothing of that happens to a program that
+    passes `words`, which has more to do after it.
+    """
+    is_ours = words is None
+    if is_ours:
+        standard_streams.leave_at_once_when_interrupted()
     standard_streams.prepare()
     try:
-        return _run(list(sys.argv[1:] if words is None else words))
+        return _run(list(sys.argv[1:] if words is None else words), parts=is_ours)
     except KeyboardInterrupt:
         return 130
     finally:
@@ -36,7 +47,17 @@ def _take_store(address: str | None) -> None:
     home.store_address() if address is None else home.use_store(address)
 
 
-def _run(words: list[str]) -> int:
+def _part(arguments: argparse.Namespace) -> None:
+    """Make a run two processes, if it may continue in the background."""
+    if arguments.no_wait and arguments.steer is None:
+        import_module("dragoman.cli.commands.wait.departure").part()
+    elif arguments.keep_warm != 0:
+        front = import_module("dragoman.cli.warm.front")
+        if front.may_stay(arguments):
+            front.part()
+
+
+def _run(words: list[str], *, parts: bool) -> int:
     from dragoman.cli import parsers
 
     named = bool(words) and words[0].lower() in parsers.COMMANDS
@@ -45,6 +66,8 @@ def _run(words: list[str]) -> int:
     if not named and "--" not in words:
         parsers.refuse_command(arguments.prompt)
     _take_store(getattr(arguments, "store", None))
+    if parts and command == "run":
+        _part(arguments)
     if command in _TALKS:
         import_module("dragoman.process.zygote_client").warm_up()  # it gets ready while we import
     module = import_module(f"dragoman.cli.commands.{command.replace('-', '_')}")

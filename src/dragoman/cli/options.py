@@ -204,8 +204,8 @@ def add_proxy_option(add: AddArgument) -> None:
     )
 
 
-def add_session_options(parser: argparse.ArgumentParser) -> None:
-    """Options that select a session and say whether to record it."""
+def add_session_options(parser: argparse.ArgumentParser) -> ArgumentGroup:
+    """Add what selects a session and says whether to record it, and return the group."""
     session = parser.add_argument_group("session")
     which = session.add_mutually_exclusive_group()
     which.add_argument(
@@ -250,6 +250,18 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         "policy explain --recording`",
     )
     add_store_option(parser, "record in")
+    return session
+
+
+def add_keep_warm_option(add: AddArgument) -> None:
+    add(
+        "--keep-warm",
+        metavar="TIME",
+        type=stay,
+        help="how long the agent stays after the run, ready for the next prompt: seconds, or a "
+        "time such as 10m; 0 ends it with the run; Linux only (default with --session, --resume or "
+        "--continue: from the settings, else 300; without them, or where $CI is set: 0)",
+    )
 
 
 def add_limit_options(parser: argparse.ArgumentParser) -> None:
@@ -377,6 +389,13 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     )
     _add_output_options(prompt.add_argument)
     prompt.add_argument(
+        "--no-wait",
+        action="store_true",
+        help="print the session's id as soon as the prompt is sent, and exit; the turn continues "
+        "in the background, and `dragoman wait` waits for it. Requests that no rule decides are "
+        "refused, or wait for an answer with --on-ask wait",
+    )
+    prompt.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=seconds,
@@ -403,6 +422,12 @@ def _add_output_options(add: AddArgument) -> None:
         action="store_const",
         const="jsonl",
         help="same as -o jsonl",
+    )
+    add(
+        "--directions",
+        action="store_true",
+        help="with -o jsonl: print each frame with its time and direction, as "
+        '{"t": seconds, "dir": "->" or "<-", "msg": frame}; "->" is what Dragoman sent',
     )
     for what, text in LISTS.items():
         add(f"--list-{what}", action="store_true", help=f"print {text}")
@@ -469,6 +494,17 @@ def duration(text: str) -> float:
     if (value := seconds_in(text)) is None:
         raise argparse.ArgumentTypeError(f"expected a time such as 90s, 10m or 2h, not {text!r}")
     return value
+
+
+def stay(text: str) -> float:
+    """The type of an option that is a time: seconds, not below 0, or with a unit."""
+    if 0 <= (value := _number(text)) < float("inf"):
+        return value
+    try:
+        return duration(text)
+    except argparse.ArgumentTypeError:
+        sentence = f"expected a number of seconds or a time such as 10m, not {text!r}"
+        raise argparse.ArgumentTypeError(sentence) from None
 
 
 def money(text: str) -> tuple[float, str]:

@@ -74,9 +74,13 @@ COMMANDS = {
     "watch": "follow a session, wherever it is running",
     "wait": "wait until a session is idle, and exit with its last turn's code",
     "cancel": "stop a session's turn, wherever it is running",
+    "status": "list what is running: sessions, their processes, and their memory",
+    "stop": "end agents that are kept warm",
     "serve": "serve the web page and all sessions over HTTP",
+    "acp": "be an agent for editors, with all your agents and sessions",
     "bridge": "make an agent on this machine available to other machines",
     "agents": "list, add, check, install and remove agents",
+    "conformance": "check an agent or a client against the specification of ACP",
     "config": "show or edit the settings",
     "policy": "list, add, explain, test and revoke permission rules",
     "store": "check, copy or prune the session store",
@@ -86,7 +90,20 @@ COMMANDS = {
 }
 """Each except `run` is a module in `commands` with `add_arguments(parser)` and `run(options)`."""
 
-_STORED = ("sessions", "review", "usage", "watch", "wait", "cancel", "serve", "policy", "store")
+_STORED = (
+    "sessions",
+    "review",
+    "usage",
+    "watch",
+    "wait",
+    "cancel",
+    "status",
+    "stop",
+    "serve",
+    "acp",
+    "policy",
+    "store",
+)
 """The commands that take `--store`; `run` and `chat` have it among the session options."""
 
 EPILOG = """\
@@ -124,7 +141,7 @@ exit codes:
 """
 
 
-_TAKE_A_LINE = (("agents", "add"),)
+_TAKE_A_LINE = (("agents", "add"), ("conformance", "agent"), ("conformance", "client"))
 """Actions with a name, options, and a command line after `--`: argparse would look for the line
 where the name is."""
 
@@ -236,7 +253,7 @@ def _run_parser() -> argparse.ArgumentParser:
     options.add_prompt_options(parser)
     options.add_agent_options(parser)
     options.add_limit_options(parser)
-    options.add_session_options(parser)
+    options.add_keep_warm_option(options.add_session_options(parser).add_argument)
     options.add_debug_option(parser)
     parser.add_argument("--version", action="version", version=f"dragoman {__version__}")
     return parser
@@ -251,6 +268,8 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
     )
     import_module(f"dragoman.cli.commands.{command.replace('-', '_')}").add_arguments(parser)
     if command in _STORED:
-        options.add_store_option(parser, "record in" if command == "serve" else "use the store in")
+        options.add_store_option(
+            parser, "record in" if command in ("serve", "acp") else "use the store in"
+        )
     options.add_debug_option(parser)
     return parser

@@ -27,6 +27,25 @@ def _occupy(descriptor: int) -> None:
         os.close(opened)
 
 
+def given_descriptors() -> set[int]:
+    """Those that are open, without the standard streams. If nothing was opened yet, our parent left
+    them to us: its locks and pipes must not be held by a process that stays in the background."""
+    try:
+        found = [int(name) for name in os.listdir("/dev/fd")]
+    except OSError:
+        return set()
+    return {number for number in found if number > 2 and _is_open(number)}
+
+
+def _is_open(number: int) -> bool:
+    """Not the one by which the folder was listed."""
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
 def settle() -> None:
     """Flush; output that nobody reads must not fail again when Python exits. Output that has no
     room ends the process with code 1."""
@@ -53,6 +72,30 @@ def terminal_width() -> int:
     return max(20, next(filter(None, found), 80))
 
 
+RELAYED = getattr(signal, "SIGUSR1", signal.SIGINT)
+"""What a Ctrl-C is to a process to which another one passes it on."""
+_interrupt = [signal.SIGINT]
+
+
+def interrupt_signal() -> signal.Signals:
+    """What a Ctrl-C is to this process."""
+    return _interrupt[-1]
+
+
+def interrupted_by_relay() -> None:
+    """From now on a Ctrl-C is what another process passes on; one that comes from the terminal too
+    is nothing. What this process starts is interrupted as ever: a handler is not inherited."""
+    before = signal.getsignal(signal.SIGINT)
+    _interrupt.append(RELAYED)
+    signal.signal(RELAYED, before)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _nothing)
+
+
+def _nothing(number: int, frame: object) -> None:
+    pass
+
+
 def leave_at_once_when_interrupted() -> None:
     """While modules are imported there is nothing to clean up, and nowhere to catch a Ctrl-C: it
     would come out of whatever class or module was half made."""
@@ -66,5 +109,6 @@ def _leave(number: int, frame: object) -> None:
 
 def raise_when_interrupted() -> None:
     """From here on there may be something to clean up."""
-    if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, signal.SIG_DFL):
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    number = interrupt_signal()
+    if signal.getsignal(number) is _leave:
+        signal.signal(number, signal.default_int_handler)

@@ -55,6 +55,7 @@ from dragoman.host.permissions.questions import PermissionsProvider
 from dragoman.host.rules.policy import Policy
 from dragoman.host.terminals.provider import TerminalsProvider
 from dragoman.host.workspace.files import FilesProvider
+from dragoman.public_face import PublicFace, names
 from dragoman.rpc import Pace, Tap
 from dragoman.session.facts import OnLimit
 from dragoman.session.limits.spending_limits import SpendingLimit
@@ -76,12 +77,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger("dragoman.client")
 
 
-class Client:
+class Client(PublicFace):
     """A connection to an agent. Make one with `Client.start`, and use it as a context manager.
 
     Entering it starts the agent and performs the handshake, which raises StartError,
-    ConnectionLost, CallTimeout, RemoteError or VersionMismatch.
+    ConnectionLost, CallTimeout, RemoteError or VersionMismatch. From then on `agent_info`,
+    `capabilities`, `auth_methods` and `protocol_version` have what the agent said of itself.
     """
+
+    internal = names(
+        "attended dialect explained extensions openings pauses read_at reconnect_session "
+        "require strays"
+    )
 
     agent_info: AgentInfo
     """The agent's own name and version."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 import msgspec
 
 from dragoman.client.mcp import McpServer
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.session.facts import SystemPrompt
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class SessionOptions(TypedDict, total=False):
     """The `_meta` of the request."""
 
 
-_TRACE_PARENT = re.compile(
+_TRACE_PARENT = lazy_pattern(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 )
 _MOST_STATE = 512

@@ -35,6 +35,7 @@ from dragoman.hub.cluster.host_directory import HostDirectory
 from dragoman.hub.cluster.host_service import Hosting, Presence
 from dragoman.hub.cluster.owner import is_gone, this_process
 from dragoman.hub.cluster.remote_sessions import Elsewhere
+from dragoman.hub.cluster.warm_notes import note_of
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.maintenance import Maintenance
 from dragoman.hub.opener import Move, OnReset, Opener, Way
@@ -61,10 +62,18 @@ from dragoman.session.facts import EVERYTHING, Continuity, Offer, SystemPrompt
 from dragoman.session.limits.output_quota import OutputLimits
 from dragoman.session.state import AnyEntry, SessionState
 from dragoman.store.base import Store
-from dragoman.store.records import HostRecord, Lease, SessionChange, SessionRecord, StoredEvent
+from dragoman.store.records import (
+    HostRecord,
+    Lease,
+    SessionChange,
+    SessionRecord,
+    Standing,
+    StoredEvent,
+)
 
 if TYPE_CHECKING:
     from dragoman.hub.cluster.sealed_box import Key
+    from dragoman.hub.cluster.warm_notes import WarmOwner
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -127,6 +136,8 @@ class Hub:
         self.folders = Folders(self, self._opener, snapshots)
         self.parked = ParkedSessions(self, self._opener)
         self.deletion = Deletion(self, self._opener)
+        self.warm: WarmOwner | None = None
+        """In a run whose agent stays: what is asked of it after the run."""
         self._states = StoredStates(store)
         self._home = home
         self._hosting = Hosting(self, self._opener)
@@ -363,8 +374,24 @@ class Hub:
                 return reply
             live = await self.open(session_id)
         except (SessionOwned, SessionElsewhere):
-            return await self.elsewhere.ask(record, at, command)
+            if (reply := await self._ask_owner(record, at, command)) is not None:
+                return reply
+            live = await self.open(session_id)
         return await self._do(live, command)
+
+    async def _ask_owner(
+        self, record: SessionRecord, at: Standing, command: c.Command
+    ) -> c.Reply | None:
+        """Ask its owner. None if that only kept an agent warm and has just ended: nothing was done
+        then."""
+        is_warm = note_of(at.owner) is not None
+        try:
+            return await self.elsewhere.ask(record, at, command)
+        except CommandRefused as error:
+            is_ending = is_warm and error.code == "owner_gone"
+            if not is_ending or not await self.elsewhere.take_from_warm(record.id):
+                raise
+        return None
 
     async def _do(
         self, live: RunningSession, command: c.Command, *, patiently: bool = False
@@ -382,6 +409,13 @@ class Hub:
                 if not live.idle:
                     raise CommandRefused(live.id, "session_owned", "it is active")
                 await self.detach(live)
+            case c.GiveUp() | c.Stay():
+                self._ask_warm(live, command)
+            case c.Prompt() | c.RuledPrompt() if self.warm is not None:
+                self.warm.check()
+                reply = await live.execute(command, patiently=patiently)
+                self.warm.took(reply["turn"], command.sender)
+                return reply
             case c.Open(host) if host == self.owner.id:
                 pass
             case c.Open() | c.Delete():
@@ -390,6 +424,16 @@ class Hub:
             case _:
                 return await live.execute(command, patiently=patiently)
         return {}
+
+    def _ask_warm(self, live: RunningSession, command: c.GiveUp | c.Stay) -> None:
+        match command:
+            case c.GiveUp():
+                if self.warm is None or not self.warm.give_up():
+                    raise CommandRefused(live.id, "session_owned", "it is active")
+            case c.Stay(seconds):
+                if self.warm is None:
+                    raise CommandRefused(live.id, "unsupported", "its agent is not kept warm")
+                self.warm.stay(seconds)
 
     def _opened(self, live: RunningSession, command: c.Sealed) -> c.Command:
         try:
@@ -485,6 +529,7 @@ class Hub:
         if (live := self.live.get(session_id)) is not None:
             await self._close(live)
         await self.running.until_free(session_id)
+        await self.elsewhere.take_from_warm(session_id)
         await self.deletion.delete(record, local=local)
 
     # ── looking ───────────────────────────────────────────────────────────────────────────────

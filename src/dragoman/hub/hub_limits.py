@@ -31,5 +31,7 @@ class HubLimits(msgspec.Struct, kw_only=True):
     spent_seconds: float = 5.0
     """How often a running turn with a limit of a day, an agent or a project looks at what all
     sessions have used."""
+    idle_seconds: float = 600.0
+    """After so long without use a session is detached and an agent stopped, if it can continue."""
     trim_seconds: float = 1.0
     """How long after a session was detached its memory is given back to the system."""

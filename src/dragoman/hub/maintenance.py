@@ -29,8 +29,6 @@ logger = logging.getLogger("dragoman.hub")
 _SWEEP_SECONDS = 1.0
 _LOOK_SECONDS = 0.5
 _RENEW_SECONDS = LEASE_SECONDS / 4
-IDLE_SECONDS = 600.0
-"""After so long without use a session is detached and an agent stopped, if it can continue."""
 _AT_HAND_SECONDS = 30.0
 """For so long after its last use a session's newest events are kept in memory."""
 
@@ -156,8 +154,9 @@ class Maintenance:
             if live.wants_snapshot:
                 await self._try(live.save_snapshot)
 
-    async def detach_idle(self, after: float = IDLE_SECONDS) -> None:
+    async def detach_idle(self, after: float | None = None) -> None:
         """Detach sessions that nobody has used for so many seconds, if they can be continued."""
+        after = self._hub.limits.idle_seconds if after is None else after
         now = time.monotonic()
         for live in list(self._hub.live.values()):
             if not (live.idle or (self._hub.parked.are_taken_up and live.is_parked_for(after))):

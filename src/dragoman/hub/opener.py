@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -18,7 +20,7 @@ from dragoman.client.capabilities import lacking_for
 from dragoman.client.client import Client
 from dragoman.client.dialects.dialect import Place
 from dragoman.client.sessions.folder_tracker import FolderTracker
-from dragoman.client.sessions.parking import parked_in_doubt
+from dragoman.client.sessions.parking import PARKING, WANTED, parking_when_cut
 from dragoman.client.sessions.session import Session
 from dragoman.errors import (
     AuthRequired,
@@ -40,8 +42,9 @@ from dragoman.hub.session_records import with_more, workspace_of
 from dragoman.hub.stored.ledger import StoreLedger
 from dragoman.hub.stored.spent import count_stored
 from dragoman.hub.stored.stored_sessions import state_to_go_on, status_of
-from dragoman.session.events import Event, ParkingChanged, TurnLimited
+from dragoman.session.events import Event, ParkingChanged
 from dragoman.session.facts import Continuity, Parking, SystemPrompt
+from dragoman.session.limits.delivery import Delivery
 from dragoman.session.limits.output_quota import OutputLimits, OutputQuota
 from dragoman.session.reduce import reduce
 from dragoman.session.state import ENDED, FORKED, SessionState, loose_ends
@@ -105,6 +108,7 @@ class Opener:
     ) -> None:
         self._ledger = StoreLedger(store, seconds=limits.spent_seconds)
         self._snapshots = snapshots
+        self._reading: set[asyncio.Task[None]] = set()
         self._limits = limits
         self._output_limits = output_limits
         self.to_recover: dict[str, str] = {}
@@ -305,7 +309,7 @@ class Opener:
     ) -> SessionState:
         await self._store.copy_events(parent.id, lease, None if at is None else at.seq)
         copied, history = await self.recovered(lease, FORKED)
-        record.last_seq = copied.last_seq
+        record.last_seq, record.copied = copied.last_seq, copied.copied
         return history
 
     async def recovered(
@@ -324,20 +328,22 @@ class Opener:
             # The owner may have ended before it could write down what the agent calls it.
             record.agent_session_id = record.agent_session_id or state.session_id or None
         if ends := loose_ends(state, reason or why):
-            if reason is None and state.turn is not None:
-                ends = [*await self._in_doubt(record, state), *ends]
+            if reason is None and (turn := state.turn) is not None:
+                told = await self._told(record, PARKING)
+                told += await self._told(record, WANTED, after=turn.seq) if told else []
+                cut = parking_when_cut(state, told)
+                ends = ends if cut is None else [cut, *ends]
             await self._append(lease, state, ends)
         record.last_seq = state.last_seq
         self.to_recover.pop(lease.session_id, None)
         return record, state
 
-    async def _in_doubt(self, record: SessionRecord, state: SessionState) -> list[Event]:
-        types = "turn_limited", "parking_changed"
-        bodies = [each.body async for each in events_of_types(self._store, record.id, types)]
-        events = readable_events(bodies)
-        told = [each for each in events if isinstance(each, TurnLimited | ParkingChanged)]
-        doubt = parked_in_doubt(state, told)
-        return [] if doubt is None else [doubt]
+    async def _told(
+        self, record: SessionRecord, types: Sequence[str], after: int = 0
+    ) -> list[Event]:
+        """The stored events of these types."""
+        events = events_of_types(self._store, record.id, types, after=after)
+        return list(readable_events([each.body async for each in events]))
 
     async def _append(self, lease: Lease, state: SessionState, events: list[Any]) -> None:
         first, now = state.last_seq + 1, time.time()
@@ -427,7 +433,11 @@ class Opener:
         self, record: SessionRecord, lease: Lease, history: SessionState | None, begin: Begin
     ) -> RunningSession:
         running = await self._agents.use(
-            record.agent, record.cwd, record.offer, record.additional_directories
+            record.agent,
+            record.cwd,
+            record.offer,
+            record.additional_directories,
+            on_start=partial(self._read_ahead, record),
         )
         last_before = record.last_seq
         recording = EventRecorder(
@@ -441,6 +451,7 @@ class Opener:
         try:
             place = self._place_of(running, record, recording, history)
             await self._count(running.client, place, record, is_new=history is None)
+            place.delivery = await self._delivery(record, history)
             session = await begin(running.client, place)
         except BaseException as error:
             await _to_its_end(self._undo_opening(recording, running, error))
@@ -451,7 +462,16 @@ class Opener:
         )
         if self._snapshots is not None and session.files_are_here:
             await self._track(live, self._snapshots)
+        session.parking.start()
         return live
+
+    def _read_ahead(self, record: SessionRecord, client: Client) -> None:
+        """Its folders, while its agent starts, so that the first prompt waits for less."""
+        if self._snapshots is not None and client.files_are_here:
+            roots = [*map(os.path.realpath, (record.cwd, *record.additional_directories))]
+            reading = asyncio.create_task(self._snapshots.read_ahead(roots))
+            self._reading.add(reading)
+            reading.add_done_callback(self._reading.discard)
 
     async def _count(
         self, client: Client, place: Place, record: SessionRecord, *, is_new: bool
@@ -462,6 +482,13 @@ class Opener:
         if openings.limits_in(place) and not is_new:
             place.meter = openings.new_meter()
             await count_stored(self._store, record, place.meter)
+
+    async def _delivery(
+        self, record: SessionRecord, history: SessionState | None
+    ) -> Delivery | None:
+        if history is None or history.parked is None or not history.parked.is_doubted:
+            return None
+        return Delivery(history, await self._told(record, PARKING))
 
     async def _track(self, live: RunningSession, snapshots: Snapshots) -> None:
         """Have its folders read around each turn, beginning now: the first time takes longest."""
@@ -488,25 +515,16 @@ class Opener:
         """Raises ValueError for folders that cannot be, SessionNotContinued for those of a session
         that there was before."""
         try:
-            return self._place(running, record, recording, history)
+            place = running.client.openings.place(
+                record.cwd,
+                additional_directories=record.additional_directories,
+                mcp_servers=self._agents.launcher.mcp_servers(record.id),
+                system_prompt=record.system_prompt,
+            )
         except ValueError as error:
             if history is None:
                 raise
             raise SessionNotContinued(record.id, str(error)) from error
-
-    def _place(
-        self,
-        running: PooledAgent,
-        record: SessionRecord,
-        recording: EventRecorder,
-        history: SessionState | None,
-    ) -> Place:
-        place = running.client.openings.place(
-            record.cwd,
-            additional_directories=record.additional_directories,
-            mcp_servers=self._agents.launcher.mcp_servers(),
-            system_prompt=record.system_prompt,
-        )
         place.history, place.recorder = history, recording.take
         project = self._agents.launcher.of_project(record.agent, record.cwd)
         place.limits = (*record.limits.limits, *project.limits)
@@ -570,9 +588,7 @@ def _continued(agent_session_id: str | None, record: SessionRecord, on_reset: On
         if not record.last_seq:
             return await client.openings.new(place, "new")
         if on_reset == "fail":
-            reason = "it was never opened in an agent"
-            if record.imported is not None:
-                reason = _NOT_ITS
+            reason = "it was never opened in an agent" if record.imported is None else _NOT_ITS
             raise SessionNotContinued(record.id, reason)
         return await client.openings.new(place, "reset")
 

@@ -264,7 +264,7 @@ class TurnLimited(Notice, kw_only=True, tag="turn_limited"):
 
 class ParkingChanged(Notice, kw_only=True, tag="parking_changed"):
     """What became of a parked prompt: it waits, is sent now, was dropped, or was handed over to or
-    from another session."""
+    from another session. If it waits, `turn_id` is a turn that was to send it and did not."""
 
     parking_id: str
     outcome: ParkingOutcome

@@ -396,7 +396,8 @@ class Parking(Fact):
 
     `repeats` says that the agent had done nothing yet, so that the same prompt is sent again;
     otherwise the agent is asked to continue. `attempt` counts how often the prompt was parked;
-    `ends_at` is the end of the limit as the agent reports it.
+    `ends_at` is the end of the limit as the agent reports it. `is_doubted`: the process that sent
+    the prompt was killed, and nobody has found out yet whether the agent got it.
     """
 
     id: str
@@ -407,6 +408,7 @@ class Parking(Fact):
     attempt: int = 1
     repeats: bool = True
     terms: TurnTerms | None = None
+    is_doubted: bool = False
 
 
 class ProgramRun(Fact):

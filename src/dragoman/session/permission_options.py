@@ -17,6 +17,7 @@ from functools import lru_cache
 
 import msgspec
 
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.safe_text import decomposed, reveal
 from dragoman.session.facts import PermissionOption
 
@@ -196,20 +197,20 @@ NOT = _words_of("cannot cant dont never not stop wont")
 ASKING = _words_of(
     "approval ask asked asking confirmation prompt prompting prompts questions remind"
 )
-ONCE = re.compile(r"\b(?:once|one time|this time|just this|only this|just now)\b")
-LASTING = re.compile(
+ONCE = lazy_pattern(r"\b(?:once|one time|this time|just this|only this|just now)\b")
+LASTING = lazy_pattern(
     r"\b(?:always|forever|permanent|permanently|every time|from now on|all future|remember|never)\b"
 )
 _this = r"\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?"
 # "sessions" as in "all future sessions" is for always; "this session's" is read as one word too.
-THE_SESSION = re.compile(
+THE_SESSION = lazy_pattern(
     r"\bsession\b|\b(?:this|current|the) sessions\b"
     rf"|{_this}(?:conversation|chat)\b|\b(?:in|during|within|of) (?:conversation|chat)\b"
     r"|\b(?:until|till|before) (?:[a-z]+ ){0,3}(?:exit|quit|restart|close|shutdown)"
     r"(?:s|d|ed)?\b"
 )
-FOR_A_WHILE = re.compile(rf"{_this}turn\b|\b(?:today|temporary|temporarily)\b")
-WIDER = re.compile(
+FOR_A_WHILE = lazy_pattern(rf"{_this}turn\b|\b(?:today|temporary|temporarily)\b")
+WIDER = lazy_pattern(
     r"\b(?:auto[a-z]*|all|any|every|everything|anything|future|mode|switch|risks?|risky|rest"
     r"|without|bypass|yolo)\b"
 )
@@ -225,9 +226,9 @@ LOOKALIKES = str.maketrans(
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0391\u0392\u0395\u0399\u039a\u039d\u039f\u03a4",
     "aeopcyxijsdnioavABEKMHOPCTXABEIKNOT",
 )
-_spelt_out = re.compile(r"\b([a-zA-Z]) (?=[a-zA-Z]\b)", re.ASCII)
-_humps = re.compile(r"(?<=[a-z])(?=[A-Z])")
-SEPARATORS = re.compile(
+_spelt_out = lazy_pattern(r"\b([a-zA-Z]) (?=[a-zA-Z]\b)", re.ASCII)
+_humps = lazy_pattern(r"(?<=[a-z])(?=[A-Z])")
+SEPARATORS = lazy_pattern(
     "[\\x00-\\x20!-&(-/:-@\\[-`{-~\u00b7\u2010-\u2015\u2022\u2026\u2028\u2029]+"
 )
 

@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from dragoman.session import events as e
 from dragoman.session.content import Text
-from dragoman.session.facts import BackgroundWork, ContextUsage, Modes
+from dragoman.session.facts import BackgroundWork, ContextUsage, Modes, Parking
 from dragoman.session.state import (
     OPEN_STATUSES,
     OVER_TURNS,
@@ -379,9 +379,15 @@ def _parking_changed(state: SessionState, event: e.ParkingChanged, limits: Limit
     _notice(state, event, limits)
     parked = state.parked
     if parked is not None and parked.id == event.parking_id:
-        waits = event.outcome == "waiting"
-        parked = msgspec.structs.replace(parked, resumes_at=event.resumes_at) if waits else None
-        state.parked = parked
+        state.parked = (
+            _still_parked(parked, event.resumes_at) if event.outcome == "waiting" else None
+        )
+
+
+def _still_parked(parked: Parking, resumes_at: float | None) -> Parking:
+    """What waits for a person is not in doubt: the person decides."""
+    is_doubted = parked.is_doubted and resumes_at is not None
+    return msgspec.structs.replace(parked, resumes_at=resumes_at, is_doubted=is_doubted)
 
 
 def _compaction(state: SessionState, event: e.CompactionUpdated, limits: Limits) -> None:

@@ -6,7 +6,6 @@ known entries in their order is. Whatever is in doubt counts as new: nothing may
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -15,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET
 
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.state import (
@@ -38,7 +38,7 @@ _MOST_LOOKS_IN_ALL = 500_000
 event, and for all. An agent chooses how many begin alike."""
 _LOOK = 1000
 """So many characters take another look."""
-_blank = re.compile(r"\s*")
+_blank = lazy_pattern(r"\s*")
 
 _Spoken: TypeAlias = UserEntry | AgentEntry | ThoughtEntry
 _Phase: TypeAlias = Literal["opening", "settling", "idle", "turn"]

@@ -6,6 +6,7 @@ within the limits of `bounds`; the stored events have all of them.
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -527,6 +528,13 @@ class SessionState(msgspec.Struct, omit_defaults=True, rename="camel"):
         if self.modes is None:
             return None
         return next((m for m in self.modes.available if m.id == self.modes.current), None)
+
+
+def answer_of(state: SessionState, turn_id: str) -> str:
+    """What the agent has said in a turn, with a blank line between two messages."""
+    ours = takewhile(lambda each: each.turn_id in (turn_id, None), reversed(state.entries))
+    said = [each.text.strip() for each in ours if type(each) is AgentEntry and each.turn_id]
+    return "\n\n".join(reversed(said))
 
 
 ENDED = "the process that ran the session ended"

@@ -54,6 +54,7 @@ _LEFT_BEHIND: dict[str, Any] = {
     "system_prompt": None,
     "limits": NO_LIMITS,
     "parent": None,
+    "copied": 0,
 }
 """What a record says of the place that it comes from, or may not choose here."""
 _HEADER = f'the header of a session, {{"dragoman": {VERSION}, "session": {{…}}}}'

@@ -44,7 +44,7 @@ _header = msgspec.json.Decoder(Header)
 def header_line(record: SessionRecord, last_seq: int = 0) -> bytes:
     """What a header says lasts: that a turn is running is soon outdated."""
     status = "closed" if record.status == "closed" else "idle"
-    lasting = msgspec.structs.replace(record, status=status, last_seq=last_seq)
+    lasting = msgspec.structs.replace(record, status=status, last_seq=last_seq, copied=0)
     return _encoder.encode(Header(VERSION, lasting)) + b"\n"
 
 

@@ -69,6 +69,9 @@ class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True, rename="ca
     """Sent to its agent whenever that opens the session."""
     limits: SessionLimits = NO_LIMITS
     """What it was given when it began, wherever it runs; settings and flags there add theirs."""
+    copied: int = 0
+    """Of a fork: how many of its first events it has from its parent. The store says so, unless it
+    is itself a copy of another, or was rebuilt."""
 
 
 class Kin(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from itertools import islice
 
 import msgspec
 
-from dragoman.hub.stored.spent import brought_by_import
+from dragoman.hub.stored.spent import brought_along
 from dragoman.session.events import UsageChanged
 from dragoman.store.base import Store, events_of_types, session_pages
 from dragoman.store.records import SessionFilter, SessionRecord, StoredEvent
@@ -94,16 +94,18 @@ class Costs:
 
     async def _begun(self, record: SessionRecord) -> _Tally:
         # What a fork remembers of its parent was paid for there, and what an import has elsewhere.
-        is_fork, brought = record.parent is not None, brought_by_import(record)
-        moment = max(self._since, record.created_at) if is_fork else self._since
+        is_fork, brought = record.parent is not None, brought_along(record)
+        is_vague = is_fork and not record.copied
+        moment = max(self._since, record.created_at) if is_vague else self._since
         if record.created_at >= moment and not (is_fork or brought):
             return _Tally(0)
-        seq = max(brought, await self._last_before(record, moment))
+        seq = await self._last_before(record, moment, brought)
         return _Tally(seq, await self._told_before(record.id, seq))
 
-    async def _last_before(self, record: SessionRecord, moment: float) -> int:
-        """The number of the last event before a moment: events are in the order of time."""
-        low, high = 0, record.last_seq
+    async def _last_before(self, record: SessionRecord, moment: float, brought: int) -> int:
+        """The number of the last event before a moment: after those that were brought along, events
+        are in the order of time."""
+        low, high = min(brought, record.last_seq), record.last_seq
         while low < high:
             middle = (low + high) // 2
             page = await self._store.events(record.id, after=middle, limit=1)

@@ -36,6 +36,10 @@ async def converse(turn: AgentTurn) -> None:
         case "wait":
             turn.say("started\n")
             await turn.cancelled.wait()
+        case "linger":
+            turn.say("started\n")
+            await turn.cancelled.wait()
+            await told(turn)
         case "work":
             turn.say("working\n")
             await told(turn)

@@ -14,9 +14,9 @@ from dragoman.testing import faults as f
 _STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
 
 
-def _begin_children(folder: str) -> str:
-    """One child, one in a session of its own, and one that ignores what ends the others; where
-    their pids are."""
+def _begin_children(folder: str) -> None:
+    """One child, one in a session of its own, and one that ignores what ends the others; their
+    pids go to a file."""
     sleep = [sys.executable, "-c", "import time; time.sleep(3600)"]
     children = [
         subprocess.Popen(sleep),
@@ -24,16 +24,14 @@ def _begin_children(folder: str) -> str:
         subprocess.Popen([sys.executable, "-c", _STUBBORN], start_new_session=True),
     ]
     pids = [os.getpid(), *(child.pid for child in children)]
-    path = Path(folder, "pids")
-    path.write_text(" ".join(map(str, pids)))
-    return str(path)
+    os.mkfifo(Path(folder, "asked"))
+    Path(folder, "pids").write_text(" ".join(map(str, pids)))
 
 
 async def _spends(turn: AgentTurn) -> None:
-    path = _begin_children(turn.cwd)
+    _begin_children(turn.cwd)
     asking = asyncio.create_task(turn.request_permission("a", title="May I?", kind="execute"))
-    await turn.read_text_file(path)  # by its answer, the question is there
-    await turn.read_text_file(path)
+    await asyncio.to_thread(Path(turn.cwd, "asked").read_text)  # until the test sees the question
     turn.report_usage(1, 10, 0.6)
     turn.tool_call("late", "One call too many")
     await asking

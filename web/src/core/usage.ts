@@ -39,10 +39,13 @@ export function gapsOf(spent: Spending): string[] {
   return told
 }
 
-/** What the bars show: money, if any is known, else tokens. */
+/** What the bars show: money, if any is known, else tokens, else turns, which are always known. */
 export function measured(total: Spending): { name: string; of: (spent: Spending) => number; words: (spent: Spending) => string } {
   const currency = Object.keys(total.cost).sort((a, b) => (total.cost[b] ?? 0) - (total.cost[a] ?? 0))[0]
-  if (currency === undefined || !total.cost[currency]) return { name: 'Tokens', of: (spent) => spent.tokens?.total ?? 0, words: tokensOf }
+  if (currency === undefined || !total.cost[currency]) {
+    if (total.tokens == null) return { name: 'Turns', of: ({ turns }) => turns, words: ({ turns }) => plural(turns, 'turn') }
+    return { name: 'Tokens', of: (spent) => spent.tokens?.total ?? 0, words: tokensOf }
+  }
   return { name: `Cost in ${currency}`, of: (spent) => spent.cost[currency] ?? 0, words: costOf }
 }
 

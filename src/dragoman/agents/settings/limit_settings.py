@@ -5,13 +5,13 @@ from __future__ import annotations
 import fnmatch
 import math
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, cast
 
 from dragoman.agents.known import KnownAgent
 from dragoman.agents.settings.setting_keys import LIMIT_KEYS, PRICE_KEYS, Keys, known_keys
 from dragoman.errors import LimitUnusable
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.session.facts import Measure
 from dragoman.session.limits.prices import Price
 from dragoman.session.limits.spending_limits import (
@@ -154,7 +154,7 @@ def must_be_told(limits: Iterable[SpendingLimit], known: KnownAgent | None) -> N
             raise LimitUnusable(limit.source, f"{reason}; {advice}")
 
 
-_CURRENCY = re.compile("[A-Z]{3}")
+_CURRENCY = lazy_pattern("[A-Z]{3}")
 _MOST_MONEY = 1e6
 """For a million tokens; more is not believed."""
 

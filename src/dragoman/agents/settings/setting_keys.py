@@ -63,6 +63,12 @@ TOP_KEYS: Keys = {
         'how long a question may wait before it is refused, such as `"10m"`; by default as long as '
         "its turn",
     ),
+    "keep_warm": (
+        "number or string",
+        "how long the agent of a named or continued session stays after a run, ready for the [next "
+        "prompt](../how-to/sessions.md#the-agent-stays-for-a-while): seconds, or a time such as "
+        '`"10m"`; `0` ends it with the run; default `300`; Linux only',
+    ),
     "$schema": ("string", "ignored; for editors"),
 }
 

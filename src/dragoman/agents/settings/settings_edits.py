@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,8 +15,9 @@ from typing import Any
 from dragoman.agents.settings.settings_file import parse_settings
 from dragoman.agents.settings.value_reader import MAX_SETTINGS_BYTES
 from dragoman.host.workspace.regular_file import read_regular
+from dragoman.lazy_pattern import lazy_pattern
 
-_INDENT = re.compile(r"\n([ \t]+)\S")
+_INDENT = lazy_pattern(r"\n([ \t]+)\S")
 
 
 def set_agent(path: Path, name: str, entry: Mapping[str, Any]) -> None:

@@ -7,7 +7,6 @@ there.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -42,6 +41,7 @@ from dragoman.host.fence.fence_terms import (
 from dragoman.host.rules.policy_file import read_strict_json
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.workspace.regular_file import read_regular
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.session.facts import (
     EVERYTHING,
     FENCE_MODES,
@@ -66,7 +66,7 @@ class ModelProvider(msgspec.Struct, kw_only=True, frozen=True):
     headers: dict[str, str] = {}
 
 
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_NAME = lazy_pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
@@ -146,6 +146,8 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     """By the name of the model, in lower case."""
     question_timeout: float | None = None
     """How many seconds a question may wait before it is refused."""
+    keep_warm: float | None = None
+    """How many seconds the agent of a named or continued session stays after a run."""
 
     def fence_of(self, agent: AgentSettings) -> FenceTerms:
         return self.fence if agent.fence is None else agent.fence
@@ -197,7 +199,16 @@ class _Reader(ValueReader):
             prices=self._prices(top.get("prices", {})),
             limits=self._limits(top.get("limits", []), servers),
             question_timeout=self._duration(top.get("question_timeout"), "question_timeout"),
+            keep_warm=self._stay(top.get("keep_warm"), "keep_warm"),
         )
+
+    def _stay(self, value: Any, place: str) -> float | None:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is None or (is_number and 0 <= value <= _MOST):
+            return value
+        if isinstance(value, str) and (seconds := seconds_in(value)) is not None:
+            return seconds
+        return self._fail(place, f'a number of seconds, or a time such as "10m", not {value!r}')
 
     def _duration(self, value: Any, place: str) -> float | None:
         seconds = seconds_in(value) if isinstance(value, str) else None

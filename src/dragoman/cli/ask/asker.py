@@ -74,6 +74,11 @@ class Tty:
         with contextlib.suppress(termios.error):
             termios.tcflush(self._descriptor, termios.TCIFLUSH)
 
+    def close(self) -> None:
+        """For good: what is asked from now on ends with an OSError."""
+        closed, self._descriptor = self._descriptor, -1
+        os.close(closed)
+
     async def line(self) -> str | None:
         """A line typed by the person; None at the end of input. Can be cancelled."""
         loop = asyncio.get_running_loop()
@@ -165,6 +170,10 @@ class TerminalAsker:
             self._tty.write("\n".join(["", self._style(f"? {title}", BOLD, YELLOW), *lines, ""]))
             answer = await self._chosen(len(choices))
             return answer if isinstance(answer, int) else None
+
+    def leave(self) -> None:
+        """The person has gone, with the terminal."""
+        self._tty.close()
 
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
         async with self._asking():

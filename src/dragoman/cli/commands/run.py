@@ -15,20 +15,28 @@ from typing import TYPE_CHECKING, cast
 
 from dragoman.cli import standard_streams
 from dragoman.cli.ask.asker import TerminalAsker, asker_on
+from dragoman.cli.ask.refusal_hint import all_refused
 from dragoman.cli.ask.session_questions import QuestionsElsewhere, SessionQuestions
 from dragoman.cli.ask.sign_in_prompt import sign_in_needed
 from dragoman.cli.exit_codes import Exit, UsageError, ended_with, exit_code, sentence
 from dragoman.cli.render.console import WAITING, Console
-from dragoman.cli.render.event_text import ALL_REFUSED, Tally
+from dragoman.cli.render.event_text import Tally
 from dragoman.cli.render.terminal_view import TerminalView
 from dragoman.cli.run.agent_lists import Lists
 from dragoman.cli.run.agent_setup import better_than_demo, client_for, configure
 from dragoman.cli.run.follower import Follower, OwnTurn
 from dragoman.cli.run.frame_output import FrameTap
-from dragoman.cli.run.given_limits import limits_in, typed_limits
-from dragoman.cli.run.hub_access import Meant, hub_of, meant_by, open_live, runs_elsewhere
+from dragoman.cli.run.hub_access import (
+    Meant,
+    hub_of,
+    meant_by,
+    open_live,
+    runs_elsewhere,
+    save_id,
+)
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import Job, for_session
+from dragoman.cli.warm import front as fronts
 from dragoman.client.client import Client
 from dragoman.client.sessions.parking import clock
 from dragoman.client.sessions.prompts import find_mentions
@@ -51,11 +59,13 @@ from dragoman.rpc import Tap
 from dragoman.session import events as e
 from dragoman.session.content import Content
 from dragoman.session.facts import Offer
-from dragoman.store.records import SessionRecord
 
 if TYPE_CHECKING:
     from dragoman.cli.render.json_output import ResultView
     from dragoman.cli.run.remote_session import TurnElsewhere
+    from dragoman.cli.warm.keeping import Keeping, StartHash
+    from dragoman.hub.cluster.warm_notes import WarmNote
+    from dragoman.store.records import SessionRecord
 
 
 def run(options: argparse.Namespace) -> int:
@@ -99,6 +109,13 @@ class Run:
         self._follower: Follower | None = None
         self._broken: OSError | None = None
         self._prompt: list[Content] = []
+        self._is_reported = False
+        self._stop_asking: Callable[[], None] | None = None
+        """Takes back what the person at this terminal is asked."""
+        self._keeping: Keeping | None = None
+        """What becomes of our agent after the run, if it may stay."""
+        self._warm: WarmNote | None = None
+        """Of the process that runs the session, if that only keeps its agent warm."""
 
     async def run(self) -> int:
         try:
@@ -106,11 +123,15 @@ class Run:
         except Exception as error:
             self._print_result(exit_code(error), sentence(error))
             raise
+        finally:
+            if self._keeping is not None:
+                self._keeping.forget()
         self._print_result(code)
         return code
 
     def _print_result(self, code: int, error: str | None = None) -> None:
-        if self._output == "result":
+        if self._output == "result" and not self._is_reported:
+            self._is_reported = True
             view = cast("ResultView", self._console.view)
             sys.stdout.buffer.write(view.document(code, error))
 
@@ -162,7 +183,8 @@ class Run:
     def _tap(self) -> Tap | None:
         if self._output != "jsonl":
             return None
-        tap = FrameTap(sys.stdout.buffer, self._status, self._nobody_takes_frames)
+        out, directions = sys.stdout.buffer, self._job.options.directions
+        tap = FrameTap(out, self._status, self._nobody_takes_frames, directions=directions)
         tap.announce(self._job.agent.name, self._job.program)
         return tap.frame
 
@@ -201,11 +223,23 @@ class Run:
             self._job = for_session(self._job, meant.record)
         self._prompt = self._prompt or self._mentioning()
         forks = self._job.options.fork is not None
-        if meant.record is None or forks or not await runs_elsewhere(hub, meant.record):
+        if meant.record is None or forks or not await self._runs_elsewhere(hub, meant.record):
             code = await self._here(hub, meant, interrupts)
             assert code is not None
             return code
         return await self._elsewhere(hub, meant, interrupts)
+
+    async def _runs_elsewhere(self, hub: Hub, record: SessionRecord) -> bool:
+        """Whether another process runs it. One that only keeps an agent warm which is not what this
+        run needs ends first."""
+        self._warm = None
+        if not await runs_elsewhere(hub, record):
+            return False
+        from dragoman.cli.warm.warm_owner import met
+
+        attended = self._is_attended
+        is_elsewhere, self._warm = await met(hub, self._job, record, attended=attended)
+        return is_elsewhere
 
     def _mentioning(self) -> list[Content]:
         """What was typed, with what it mentions in the folder of the session."""
@@ -227,18 +261,21 @@ class Run:
         else has sent it meanwhile."""
         self._status.doing(f"starting {self._job.agent.name}")
         offer = meant.offer(self._job)
-        job = self._job
+        job, start = self._job, self._start_to_leave()
         async with hub.using(job.agent.name, job.cwd, offer, meant.folders) as client:
             self._lists.of_agent(client)
             if self._job.prompt is None and not self._needs_session:
                 return Exit.DONE
             live = await open_live(hub, self._job, meant, lambda: self._asker)
+            self._keeping = self._kept(hub, live, start)
             if queued_as in {turn.id for turn in live.state.turns}:
                 await hub.detach(live)
                 return None
             self._console.begin(live.record, meant.state.last_seq)
             follower = self._follow(hub, live, meant)
             await configure(live.session, self._job)
+            if self._keeping is not None:
+                self._keeping.configured()
             self._status.doing(WAITING)
             told = partial(_commands_told, hub, live, meant.state.last_seq)
             await self._lists.of_session(live.session, told)
@@ -254,6 +291,7 @@ class Run:
         elif self._asker is not None:
             asker, agent = self._asker, self._job.agent.name
             questions = SessionQuestions(hub, live.id, agent, asker, self._tell, must_answer=True)
+            self._stop_asking = questions.close
         # Around our turn are those of other windows, and into a pipe goes what was asked for here.
         others = "show" if isinstance(self._console.view, TerminalView) else "ask"
         self._follower = Follower(self._console, meant.state, others=others, questions=questions)
@@ -274,6 +312,9 @@ class Run:
         interrupts.turn_of(live.session)
         try:
             turn = await self._sent(live, queued_as)
+            if self._job.options.no_wait:
+                await live.recording.stored()
+                self._let_go(live.id)
             interrupts.turn_of(turn)
             code = await self._turn(client, turn, follower, by_us=lambda: interrupts.pressed)
             while turn.parked is not None:
@@ -285,13 +326,87 @@ class Run:
                 code = await self._turn(client, turn, follower, by_us=lambda: interrupts.pressed)
             interrupts.turn_of(None)
             await self._collect(hub, live.id, turn.id)
-            await self._serve_others(hub, live, follower)
-            await self._tell_used(hub, live.id)
+            if self._leaves_agent(code, interrupts):
+                await self._tell_used(hub, live.id)
+                await self._keep_warm(code)
+            else:
+                await self._serve_others(hub, live, follower)
+                await self._tell_used(hub, live.id)
             return code
         finally:
             interrupts.turn_of(None)
             self._console.view.close()
             self._tell_end()
+
+    # ── what stays of it ──────────────────────────────────────────────────────────────────────
+
+    @property
+    def _stays(self) -> bool:
+        """Whether the agent of this run stays, as far as that can be said before its turn."""
+        if fronts.current() is None or not self._job.stays:
+            return False
+        from dragoman.cli.warm.start_terms import suits
+
+        return suits(self._job)
+
+    def _start_to_leave(self) -> StartHash | None:
+        """With what the agent is about to be started, if it is to stay."""
+        if not self._stays:
+            return None
+        from dragoman.cli.warm.keeping import start_of
+
+        with suppress(OSError):  # where nobody can tell that, nothing stays
+            return start_of(self._job, attended=self._is_attended)
+        return None
+
+    def _kept(self, hub: Hub, live: RunningSession, start: StartHash | None) -> Keeping | None:
+        if start is None:
+            return None
+        from dragoman.cli.warm.keeping import Keeping
+
+        return Keeping(hub, live, self._job, start)
+
+    def _leaves_agent(self, code: int, interrupts: Interrupts) -> bool:
+        """Whether this run, which ends with that code, leaves its agent behind."""
+        if self._keeping is None or interrupts.pressed or not self._keeping.is_worth_it:
+            return False
+        return code in (Exit.DONE, Exit.ENDED_EARLY, Exit.REFUSED)
+
+    async def _keep_warm(self, code: int) -> None:
+        """The run ends here for everyone who waits for it; its agent stays."""
+        from dragoman.hub.cluster.warm_notes import open_log
+
+        front = fronts.current()
+        assert self._keeping is not None
+        assert front is not None
+        try:
+            errors = open_log()
+            self._keeping.begin()
+        except OSError as error:
+            self._tell(f"the agent does not stay: {sentence(error)}")
+            return
+        self._console.view.close()
+        self._status.end()
+        self._print_result(code)
+        sys.stdout.flush()
+        if self._stop_asking is not None:
+            self._stop_asking()  # what others are asked is not refused because we leave
+        if self._asker is not None:
+            self._asker.leave()
+        if front.let_go(code, errors):
+            await self._keeping.last(front.leader)
+
+    async def _stay_as_asked(self, hub: Hub, session_id: str) -> None:
+        """What this run wants of the agent that stays: to stay longer or shorter, or to end."""
+        if self._warm is None:
+            return
+        from dragoman.hub.cluster.commands import Stay
+
+        with suppress(DragomanError):  # it may have ended meanwhile
+            if not self._job.stays:
+                await hub.elsewhere.take_from_warm(session_id)
+            elif self._job.stays != self._warm.seconds:
+                await hub.send(session_id, Stay(self._job.stays), opens=False)
 
     async def _parked(self, live: RunningSession, turn: Turn) -> Turn | None:
         """The turn that sends a parked prompt again, once its time has come; None if it was dropped
@@ -317,16 +432,18 @@ class Run:
             view.changed(await hub.folders.changes(session_id, turn_id))
 
     async def _tell_used(self, hub: Hub, session_id: str) -> None:
-        """For people, with how to continue."""
-        if not self._is_for_a_person or self._job.options.no_store:
+        """For people, with how to continue. What programs read has an end of its own."""
+        is_for_people = self._output in ("text", "simple") and sys.stderr.isatty()
+        if not is_for_people or self._job.options.no_store:
             return
-        from dragoman.cli.render.usage_words import in_short
-        from dragoman.hub.stored.usage_report import session_and_day
+        if self._is_for_a_person:
+            from dragoman.cli.render.usage_words import in_short
+            from dragoman.hub.stored.usage_report import session_and_day
 
-        used = await session_and_day(hub.store, session_id, self._job.prices)
-        for whose, spent in zip(("this session", "today"), used, strict=False):
-            if whose == "this session" or spent != used[0]:
-                self._console.tell(f"{whose}: {in_short(spent)}")
+            used = await session_and_day(hub.store, session_id, self._job.prices)
+            for whose, spent in zip(("this session", "today"), used, strict=False):
+                if whose == "this session" or spent != used[0]:
+                    self._console.tell(f"{whose}: {in_short(spent)}")
         name: str | None = self._job.options.session
         which = f"--session {shlex.quote(name)}" if name is not None else f"--resume {session_id}"
         self._console.tell(f"to continue: dragoman {which} …")
@@ -335,6 +452,12 @@ class Run:
     def _is_for_a_person(self) -> bool:
         """What programs read has an end of its own."""
         return self._output == "text" and sys.stderr.isatty()
+
+    def _let_go(self, session_id: str) -> None:
+        from dragoman.cli.commands.wait.departure import let_go
+
+        self._status.wipe()
+        let_go(session_id)
 
     async def _serve_others(self, hub: Hub, live: RunningSession, follower: Follower) -> None:
         """What other windows have queued into the session is done before it is given up."""
@@ -349,12 +472,16 @@ class Run:
         turn = self._turn_elsewhere(hub, meant)
         self._status.doing(WAITING)
         await turn.send(self._prompt)
+        if self._job.options.no_wait and meant.record is not None:
+            self._let_go(meant.record.id)
+            return Exit.DONE
         while True:
             interrupts.turn_of(turn, "only stops watching")
             if (code := await turn.follow()) is not None:
                 assert meant.record is not None
                 await self._collect(hub, meant.record.id, turn.turn_id)
                 await self._tell_used(hub, meant.record.id)
+                await self._stay_as_asked(hub, meant.record.id)
                 return code
             interrupts.turn_of(None)
             meant = await meant_by(hub, self._job)
@@ -364,58 +491,24 @@ class Run:
                     return code
 
     def _turn_elsewhere(self, hub: Hub, meant: Meant) -> TurnElsewhere:
-        from dragoman.cli.run.remote_session import TurnElsewhere
+        from dragoman.cli.run.remote_session import TurnElsewhere, check_shared
 
         record = meant.record
         if self._output == "jsonl" or self._job.prompt is None or record is None:
             raise UsageError(
                 "another process is running this session, and only it has the frames and lists"
             )
-        self._check_shared(record)
+        if not (is_warm := self._warm is not None):
+            check_shared(self._job, record)
         self._console.begin(record, meant.state.last_seq)
         questions = None
         if self._asker is not None:
             questions = SessionQuestions(
-                hub, record.id, record.agent, self._asker, self._tell, must_answer=False
+                hub, record.id, record.agent, self._asker, self._tell, must_answer=is_warm
             )
-        return TurnElsewhere(hub, meant, self._job, self._console, questions)
-
-    def _check_shared(self, record: SessionRecord) -> None:
-        """What only the process that runs the session could do. Raises UsageError."""
-        options = self._job.options
-        offered = ((options.no_files, "--no-files"), (options.no_terminals, "--no-terminals"))
-        for is_given, option in offered:
-            if is_given:
-                raise UsageError(
-                    "another process is running this session, and its agent knows already what it "
-                    f"is offered: remove {option}, or wait until it has ended"
-                )
-        fence = ((options.fence, "--fence"), (options.fence_network, "--fence-network"))
-        for value, option in fence:
-            if value is not None:
-                raise UsageError(
-                    "another process is running this session, and its agent has the fence of that "
-                    f"process or none: remove {option}, or wait until it has ended"
-                )
-        if limits := [*typed_limits(options), *limits_in(options.policy, {record.agent})]:
-            raise UsageError(
-                "another process is running this session, with limits of its own: remove "
-                f"{limits[0].source}, or wait until it has ended"
-            )
-        if options.proxy:
-            lacking, option = "proxy", "--proxy"
-        elif options.mcp_config:
-            lacking, option = "MCP server", "--mcp-config"
-        elif self._job.system_prompt not in (None, record.system_prompt):
-            lacking, option = "system prompt", "--system-prompt"
-        elif not set(self._job.more_folders).issubset(record.additional_directories):
-            lacking, option = "folder", "--add-dir"
-        else:
-            return
-        raise UsageError(
-            f"another process is running this session without this {lacking}: remove {option}, or "
-            "wait until it has ended"
-        )
+        if is_warm:
+            save_id(self._job, record.id)
+        return TurnElsewhere(hub, meant, self._job, self._console, questions, is_warm=is_warm)
 
     @property
     def _needs_session(self) -> bool:
@@ -486,24 +579,8 @@ class Run:
     def _refused(self, error: RemoteError | None, tally: Tally) -> int:
         if error is not None:
             self._console.tell(str(error))
-        hint = _hint(self._job.options, tally) if self._asker is None else ""
-        self._console.tell(f"{ALL_REFUSED}{hint}")
+        self._console.tell(all_refused(self._job.options, tally, asked=self._asker is not None))
         return Exit.REFUSED
-
-
-def _hint(options: argparse.Namespace, tally: Tally) -> str:
-    """What may allow it, if anything may. A flag that was given did not count for this: agents do
-    not always say that something is a write or a command."""
-    unoffered = tally.unoffered and not (options.write or options.no_files)
-    if not (tally.unruled or unoffered):
-        return ""  # refused for a reason of its own, which is shown
-    given = [f"--{name}" for name in ("write", "exec") if getattr(options, name)]
-    if options.yolo:
-        return ""  # it covers what can be allowed
-    if not given:
-        return "; see --write, --exec, --yolo and --policy"
-    flags = " and ".join(given)
-    return f"; {flags} did not cover it; --yolo or a rule (--policy) may allow it"
 
 
 async def _end_of(turn: Turn) -> DragomanError | None:

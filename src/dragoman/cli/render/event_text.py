@@ -8,7 +8,6 @@ test holds the two together.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -16,6 +15,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.session import events as e
 from dragoman.session.content import (
     Audio,
@@ -102,7 +102,7 @@ def changed_steps(before: list[PlanStep], now: list[PlanStep]) -> list[PlanStep]
     return [step for step, old in zip(now, before, strict=True) if step.status != old.status]
 
 
-_fence = re.compile(r"`{3,}|~{3,}")
+_fence = lazy_pattern(r"`{3,}|~{3,}")
 
 
 def item_text(item: ToolContent) -> str:
@@ -147,10 +147,14 @@ def command_line(argv: list[str] | tuple[str, ...]) -> str:
 
 
 def usage_words(used: int, size: int, cost: Cost | None) -> str:
-    money = f", {_amount(cost.amount)} {cost.currency} so far" if cost is not None else ""
+    money = f", {cost_words(cost)} so far" if cost is not None else ""
     if not size:  # an agent that does not know it has no other way to say so
         return f"context {used} tokens, size unknown{money}"
     return f"context {used} of {size} tokens ({used * 100 // size} %){money}"
+
+
+def cost_words(cost: Cost) -> str:
+    return f"{_amount(cost.amount)} {cost.currency}"
 
 
 def _amount(amount: float) -> str:
@@ -375,8 +379,8 @@ class Tally:
 
 EMPTY_RUN = 3
 LONG_LINE, LINE_START, LINE_END = 2000, 1200, 600
-_blanks = re.compile(r"[ \t]{100,}")
-_nothing = re.compile(r"[ \t\r]*")
+_blanks = lazy_pattern(r"[ \t]{100,}")
+_nothing = lazy_pattern(r"[ \t\r]*")
 
 
 class Left(msgspec.Struct, frozen=True):

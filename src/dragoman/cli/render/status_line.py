@@ -7,13 +7,13 @@ wiped before anything else is written: it never becomes part of what scrolls by.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from dragoman.cli.render.style import DIM, Style
 from dragoman.cli.standard_streams import terminal_width
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.safe_text import columns, single_line
 from dragoman.session import events as e
 
@@ -21,7 +21,7 @@ _QUIET = 0.4
 _TICK = 0.1
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _WIPE_LINE, _UP = "\x1b[K", "\x1b[A"
-_paint = re.compile(r"\x1b\[[0-9;]*m")
+_paint = lazy_pattern(r"\x1b\[[0-9;]*m")
 
 
 class Status:
@@ -52,6 +52,10 @@ class Status:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Draw nothing from now on."""
         if self._ticking is not None:
             self._ticking.cancel()
         self.doing("")

@@ -5,7 +5,8 @@ The status below shows what is going on; a line remains when it is over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 
 from dragoman.cli.render.event_text import (
     Asides,
@@ -26,9 +27,9 @@ from dragoman.cli.render.markdown.markdown_stream import MarkdownStream
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BLUE, BOLD, CYAN, DIM, GREEN, ITALIC, RED, YELLOW, Style
 from dragoman.cli.render.view import SubagentLines
-from dragoman.cli.render.wrap import folded
+from dragoman.cli.render.wrap import broken, folded
 from dragoman.cli.standard_streams import terminal_width
-from dragoman.safe_text import Sanitiser, reveal, sanitise, single_line
+from dragoman.safe_text import Sanitiser, columns, reveal, sanitise, single_line
 from dragoman.session import events as e
 from dragoman.session.content import Diff
 from dragoman.session.facts import PlanStep
@@ -39,6 +40,8 @@ UNANSWERED = "waiting for an answer"
 OUTPUT_LINES = 8
 """Of a command or a tool call, the last ones; `sessions show --full` and `/output` have all."""
 _DIFF_LINES = 80
+SIDE_BY_SIDE = 120
+"""Columns of a terminal in which what was changed is drawn next to what it was."""
 MARKS = {
     "pending": ("○", DIM),
     "in_progress": ("◐", BLUE),
@@ -52,8 +55,8 @@ class TerminalView:
     """Shows events as they come, below what is there already.
 
     `output_lines` of what commands and tool calls brought back are shown, with None all of them.
-    A view that `holds_plan` shows a plan when it is done, or its turn is over: until then, others
-    draw `held_plan`.
+    A view that is `in_chat` shows a plan when it is done, or its turn is over: until then, the chat
+    draws `held_plan`. The chat's bar shows how full the context is.
     """
 
     def __init__(
@@ -62,7 +65,7 @@ class TerminalView:
         style: Style,
         output_lines: int | None = OUTPUT_LINES,
         *,
-        holds_plan: bool = False,
+        in_chat: bool = False,
     ) -> None:
         self._status = status
         self._style = style
@@ -81,7 +84,7 @@ class TerminalView:
         self._diffs: set[tuple[str, ...]] = set()
         self._untold: dict[str, list[tuple[Diff, list[str]]]] = {}
         self._steps: dict[str, list[PlanStep]] = {}
-        self._holds_plan = holds_plan
+        self._in_chat = in_chat
         self._held: str | None = None
         self._usage: e.UsageChanged | None = None
         self._last_mode = ""
@@ -203,7 +206,7 @@ class TerminalView:
             return
         before = self._steps.get(event.plan_id, [])
         self._steps[event.plan_id] = event.steps
-        if self._holds_plan:
+        if self._in_chat:
             self._hold(event.plan_id, before)
         elif changed := changed_steps(before, event.steps):
             self._steps_of(event.steps, changed)
@@ -289,7 +292,7 @@ class TerminalView:
                 continue
             self._diffs.add(key)
             self._line(self._style(f"  {reveal(short_path(diff.path, state.cwd))}", BOLD))
-            self._lines(painted_diff(lines[2:], self._style, _DIFF_LINES))
+            self._lines(painted_diff(lines[2:], self._style, _DIFF_LINES, terminal_width()))
 
     def _terminal(self, terminal: Terminal) -> None:
         """The tail of what a command printed, once it has ended."""
@@ -316,7 +319,7 @@ class TerminalView:
                 self._tool_line(call)
                 self._show_diffs(self._untold.pop(call.id, []), state)
         words: list[str] = []
-        if self._usage is not None:
+        if self._usage is not None and not self._in_chat:
             words.append(usage_words(self._usage.used, self._usage.size, self._usage.cost))
         if event.usage is not None:
             words.append(token_words(event.usage))
@@ -335,17 +338,74 @@ def _allows(event: e.AccessDecided) -> bool:
     return event.decision.effect == "allow"
 
 
-def painted_diff(lines: list[str], style: Style, limit: int) -> Iterable[str]:
-    """The hunks of a diff; beyond `limit` lines only how many more there are."""
-    yield from (painted_line(line, style) for line in lines[:limit])
+def painted_diff(lines: list[str], style: Style, limit: int, width: int) -> Iterator[str]:
+    """The hunks of a diff, for a terminal of this width: side by side if that is wide enough and
+    there is something on both sides. Beyond `limit` lines only how many more there are."""
+    if is_side_by_side(lines, width):
+        yield from diff_rows(lines[:limit], style, width)
+    else:
+        yield from (painted_line(line, style) for line in lines[:limit])
     if len(lines) > limit:
         yield style(f"  … {len(lines) - limit} more lines", DIM)
 
 
 def painted_line(line: str, style: Style) -> str:
     """One line of a diff."""
-    colour = {"+": GREEN, "-": RED, "@": CYAN}.get(line[:1], DIM)
-    return "  " + style(reveal(line, newlines=True).expandtabs(4), colour)
+    return "  " + style(_visible(line), _line_colour(line))
+
+
+def is_side_by_side(lines: list[str], width: int) -> bool:
+    return width >= SIDE_BY_SIDE and {"-", "+"} <= {line[:1] for line in lines}
+
+
+def diff_rows(lines: list[str], style: Style, width: int, indent: int = 0) -> Iterator[str]:
+    """The same as rows that all fit the width, with an indent that is not in them."""
+    if is_side_by_side(lines, width):
+        room = (width - indent - 6) // 2
+        for old, new in _sides(lines):
+            if old is not None and old[:1] == "@":
+                yield painted_line(old, style)
+            else:
+                yield from _row(old, new, style, room)
+    else:
+        for line in lines:
+            for part in broken(_visible(line), width - indent - 3):
+                yield "  " + style(part, _line_colour(line))
+
+
+def _visible(line: str) -> str:
+    return reveal(line, newlines=True).expandtabs(4)
+
+
+def _line_colour(line: str) -> str:
+    return {"+": GREEN, "-": RED, "@": CYAN}.get(line[:1], DIM)
+
+
+def _sides(lines: Iterable[str]) -> Iterator[tuple[str | None, str | None]]:
+    """Removed and added lines next to each other; None where there is nothing."""
+    old: list[str] = []
+    new: list[str] = []
+    for line in [*lines, ""]:
+        mark = line[:1]
+        if mark == "+" or (mark == "\\" and new):
+            new.append(line)
+        elif (mark == "-" and not new) or (mark == "\\" and old):
+            old.append(line)
+        else:
+            yield from zip_longest(old, new)
+            old, new = ([line], []) if mark == "-" else ([], [])
+            if mark == " ":
+                yield line, line
+            elif line and mark != "-":
+                yield line, None
+
+
+def _row(old: str | None, new: str | None, style: Style, room: int) -> Iterator[str]:
+    left, right = (broken(_visible(line or ""), room) for line in (old, new))
+    for part, other in zip_longest(left, right, fillvalue=""):
+        cell = style(part, _line_colour(old or "")) + " " * (room - columns(part))
+        line = f"  {cell} {style('│', DIM)} {style(other, _line_colour(new or ''))}"
+        yield line.rstrip()
 
 
 def _plan_words(steps: list[PlanStep]) -> str:

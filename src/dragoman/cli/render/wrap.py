@@ -6,14 +6,14 @@ same lines however it was cut into pieces. Pure: text in, text for a terminal ou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from dragoman.cli.render.style import Codes, Style
 from dragoman.cli.standard_streams import terminal_width
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.safe_text import columns
 
-_RUNS = re.compile(r"[ \t]+|[^ \t]+")
+_RUNS = lazy_pattern(r"[ \t]+|[^ \t]+")
 
 
 class Wrap:
@@ -104,6 +104,18 @@ def folded(text: str, prefix: str) -> list[str]:
     taken = columns(prefix)
     laid_out = wrap.begin(prefix, " " * taken, taken) + wrap.put(text) + wrap.rest()
     return laid_out.split("\n")
+
+
+def broken(text: str, room: int) -> list[str]:
+    """The text in parts of at most `room` columns, cut anywhere; at least one, which may be
+    empty."""
+    parts: list[str] = []
+    at = 0
+    while at < len(text) or not parts:
+        end = max(_fitting(text, at, room), at + 1)
+        parts.append(text[at:end])
+        at = end
+    return parts
 
 
 def _breakable(run: str) -> Iterator[str]:

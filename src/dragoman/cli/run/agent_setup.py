@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -32,6 +31,7 @@ from dragoman.errors import Unsupported
 from dragoman.host.fence.fence_terms import FenceTerms, NetworkTerms, at_least, changed_terms
 from dragoman.host.rules.policy import Policy, flag_rules
 from dragoman.hub.running.settings_launcher import fence_of
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.session.facts import MOST_SYSTEM_PROMPT, Offer, OnLimit, SystemPrompt
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_remote
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dragoman.host.rules.rule import Rule
     from dragoman.rpc import Tap
 
-_INTERPRETER = re.compile(r"python[\d.]*|node|ruby|perl|(?:ba|da|z)?sh")
+_INTERPRETER = lazy_pattern(r"python[\d.]*|node|ruby|perl|(?:ba|da|z)?sh")
 
 
 class ChosenAgent(msgspec.Struct, frozen=True):
@@ -320,14 +320,13 @@ def client_for(
     fence = at_least(job.fence, offer.fence)
     # Someone who answers from another window is a person, too.
     is_attended = asker is not None or job.options.on_ask == "wait"
-    could_write = job.policy.could_allow("write", agent=job.agent.name, person=is_attended)
     return Client.start(
         job.command,
         name=job.agent.name,
         policy=job.policy,
         capabilities=HostCapabilities(
             read_files=offer.files,
-            write_files=offer.files and could_write,
+            write_files=offer.files and could_write(job, attended=is_attended),
             terminals=offer.terminals,
             elicitation=is_attended,
             terminal_sign_in=True,
@@ -343,6 +342,12 @@ def client_for(
         limits=job.limits,
         on_limit=on_limit_of(job),
     )
+
+
+def could_write(job: Job, *, attended: bool) -> bool:
+    """Whether any write of the agent could be allowed; else it is not offered to write through
+    us."""
+    return job.policy.could_allow("write", agent=job.agent.name, person=attended)
 
 
 def _timeouts(seconds: float | None, question: float | None) -> Timeouts:

@@ -7,8 +7,9 @@ is blanked, as it is wherever we keep frames.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
@@ -76,12 +77,19 @@ def _reason(error: OSError) -> str:
 class FrameTap:
     """Writes frames as they pass, behind one line that says which agent was chosen.
 
-    `on_failure` is called when they can no longer be written: nobody sees what a tap raises.
+    `on_failure` is called when they can no longer be written: nobody sees what a tap raises. With
+    `directions`, each frame is a line as in a recording.
     """
 
     def __init__(
-        self, out: BinaryIO, status: Status, on_failure: Callable[[OSError], None]
+        self,
+        out: BinaryIO,
+        status: Status,
+        on_failure: Callable[[OSError], None],
+        *,
+        directions: bool,
     ) -> None:
+        self._begun = time.monotonic() if directions else None
         self._out = out
         self._status = status
         self._on_failure = on_failure
@@ -90,15 +98,22 @@ class FrameTap:
         """Neither arguments nor environment: they may hold secrets."""
         params = {"name": name, "command": command}
         line = {"jsonrpc": "2.0", "method": "client/selected_agent", "params": params}
-        self._write(msgspec.json.encode(line))
+        self._write(msgspec.json.encode(line) + b"\n")
 
-    def frame(self, direction: Literal["sent", "received"], frame: bytes) -> None:
+    def frame(self, direction: Direction, frame: bytes) -> None:
         try:
-            self._write(frame)
+            self._write(self._line(direction, frame))
         except OSError as error:
             self._on_failure(error)
 
-    def _write(self, frame: bytes) -> None:
+    def _line(self, direction: Direction, frame: bytes) -> bytes:
+        if self._begun is None:
+            return frame + b"\n"
+        from dragoman.testing.recordings.recording import recorded_line
+
+        return recorded_line(time.monotonic() - self._begun, direction, frame)
+
+    def _write(self, line: bytes) -> None:
         self._status.wipe()
-        self._out.write(frame + b"\n")
+        self._out.write(line)
         self._out.flush()

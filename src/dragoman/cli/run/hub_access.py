@@ -68,7 +68,7 @@ class JobLauncher:
     def is_shared(self, agent: str) -> bool:
         return True
 
-    def mcp_servers(self) -> list[McpServer]:
+    def mcp_servers(self, session_id: str) -> list[McpServer]:
         return self._job.mcp_servers
 
     def system_prompt(self, agent: str | None, cwd: str) -> SystemPrompt | None:
@@ -120,7 +120,7 @@ async def _hub_of(
                 yield hub
             finally:
                 if job.options.save_session is None:
-                    lives = [live for live in hub.live.values() if is_unused(live)]
+                    lives = [live for live in hub.live.values() if live.is_unused]
                     unused += [live.id for live in lives]
                     await asyncio.gather(*map(_forgotten, lives))
     finally:
@@ -138,12 +138,6 @@ async def _forgotten(live: RunningSession) -> None:
     with suppress(DragomanError, TimeoutError):
         async with asyncio.timeout(_FORGET_SECONDS):
             await forget(live.session.id)
-
-
-def is_unused(live: RunningSession) -> bool:
-    """A new session in which nothing was asked: nobody will want to continue it."""
-    asked = live.state.turns or live.state.queue or live.record.name is not None
-    return live.session.continuity == "new" and not asked
 
 
 class Meant(msgspec.Struct):
@@ -233,7 +227,7 @@ async def open_live(
             async with hub.using(job.agent.name, job.cwd, offer, meant.folders) as client:
                 await sign_in(client, job, error, asker())
         else:
-            _save_id(job, live)
+            save_id(job, live.session.id if job.options.no_store else live.id)
             return live
 
 
@@ -293,11 +287,11 @@ async def _fork(hub: Hub, job: Job, meant: Meant) -> RunningSession:
         raise SessionNotContinued(job.options.fork, str(error)) from error
 
 
-def _save_id(job: Job, live: RunningSession) -> None:
+def save_id(job: Job, known: str) -> None:
+    """Write the id of the session where `--save-session` says. Raises UsageError."""
     path: str | None = job.options.save_session
     if path is None:
         return
-    known = live.session.id if job.options.no_store else live.id
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(f"{known}\n")

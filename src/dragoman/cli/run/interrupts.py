@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from typing import Protocol
 
+from dragoman.cli.standard_streams import interrupt_signal
 from dragoman.errors import CancelIgnored
 
 _AGAIN = 0.02
@@ -36,13 +37,14 @@ class Interrupts:
         self._killing: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Interrupts:
-        self._before = signal.getsignal(signal.SIGINT)
-        self._loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        self._number = interrupt_signal()
+        self._before = signal.getsignal(self._number)
+        self._loop.add_signal_handler(self._number, self._interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.remove_signal_handler(signal.SIGINT)
-        signal.signal(signal.SIGINT, self._before)
+        self._loop.remove_signal_handler(self._number)
+        signal.signal(self._number, self._before)
         for later in (self._cancelling, self._killing):
             if later is not None:
                 later.cancel()

@@ -18,6 +18,7 @@ from dragoman.cli.run import agent_setup
 from dragoman.cli.run.frame_output import FrameFile
 from dragoman.cli.run.given_limits import limits_of
 from dragoman.cli.run.stored_rules import StoredRules
+from dragoman.cli.warm.front import CAN_STAY
 from dragoman.client.mcp import McpServer
 from dragoman.client.sessions.prompts import MAX_ATTACHMENT_BYTES, MAX_JSON_BYTES, check_size
 from dragoman.errors import CommandNotFound, CommandRefused, SessionNotContinued, UnknownAgent
@@ -34,6 +35,9 @@ from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.store.records import SessionRecord
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent
+
+KEEP_WARM_SECONDS = 300.0
+"""How long an agent stays unless the settings or the options say otherwise."""
 
 
 class Job(msgspec.Struct, kw_only=True):
@@ -69,8 +73,18 @@ class Job(msgspec.Struct, kw_only=True):
     question_timeout: float | None = None
     prices: Prices = {}
     """Of models."""
+    keep_warm: float | None = None
+    """That of the settings."""
     mentions: bool = True
     """Whether `@NAME` in the prompt means a file: not in code that is quoted there."""
+
+    @property
+    def stays(self) -> float:
+        """How many seconds its agent stays after the run."""
+        typed: float | None = getattr(self.options, "keep_warm", None)  # only runs have it
+        if typed is not None:
+            return typed
+        return KEEP_WARM_SECONDS if self.keep_warm is None else self.keep_warm
 
     @property
     def program(self) -> str:
@@ -103,6 +117,7 @@ def prepare(
     record: FrameFile | None = None,
 ) -> Job:
     """All but a prompt. Raises UsageError, ConfigError or UnknownAgent."""
+    _check_stay(options)
     if options.no_store and (options.session is not None or options.continues):
         option = "--continue" if options.continues else "--session"
         raise UsageError(f"{option} needs the store; remove --no-store")
@@ -138,8 +153,27 @@ def prepare(
         limits=limits_of(options, choice, cwd),
         on_limit=choice.settings.on_limit,
         prices=all_prices(choice.settings.prices),
+        keep_warm=choice.settings.keep_warm,
         question_timeout=options.question_timeout or choice.settings.question_timeout,
     )
+
+
+def _check_stay(options: argparse.Namespace) -> None:
+    """Whether an agent can stay, where that was asked for. Raises UsageError."""
+    if not getattr(options, "keep_warm", None):
+        return
+    if not CAN_STAY:
+        raise UsageError("--keep-warm needs Linux; here, an agent ends with its run")
+    frames = "another run would get the frames, which belong to this one"
+    for is_given, option, why in (
+        (options.no_store, "--no-store", "the next run finds the agent by the store"),
+        (options.record is not None, "--record", frames),
+        (options.output in ("json", "jsonl"), f"-o {options.output}", frames),
+        (options.no_wait, "--no-wait", "the run continues in the background itself"),
+        (options.debug, "--debug", "only the process that has the agent can log what it does"),
+    ):
+        if is_given:
+            raise UsageError(f"--keep-warm and {option} exclude each other: {why}")
 
 
 def _check_place(path: str) -> None:
@@ -158,10 +192,26 @@ def _check_place(path: str) -> None:
 
 def prepare_turn(options: argparse.Namespace) -> Job:
     """With its prompt, if there is to be a turn. Raises what `prepare` does."""
+    if options.directions and options.output not in ("jsonl", "json"):
+        raise UsageError("--directions is for -o jsonl")
+    if options.no_wait:
+        _check_no_wait(options)
     job = prepare(options, asks=_asks(options))
     if _is_prompted(options):
         job.prompt = _prompt(options)
     return job
+
+
+def _check_no_wait(options: argparse.Namespace) -> None:
+    """Raises UsageError for what needs someone who waits."""
+    if options.output not in ("text", "simple"):
+        raise UsageError(f"--no-wait prints only the session's id; remove -o {options.output}")
+    if any(getattr(options, f"list_{what}") for what in LISTS):
+        raise UsageError("--no-wait is for a prompt; remove the --list options")
+    if options.no_store:
+        raise UsageError("--no-wait needs the store; remove --no-store")
+    if options.on_ask == "prompt":
+        raise UsageError("--no-wait leaves nobody to ask here; use --on-ask wait or reject")
 
 
 def prepare_quoting(options: argparse.Namespace, text: str) -> Job:
@@ -175,7 +225,7 @@ def prepare_quoting(options: argparse.Namespace, text: str) -> Job:
 def _asks(options: argparse.Namespace) -> bool:
     """On a terminal someone can be asked, unless the options forbid it; also while the answer goes
     into a file."""
-    if options.on_ask is not None:
+    if options.on_ask is not None or options.no_wait:
         return options.on_ask == "prompt"
     return sys.stdin.isatty() and (sys.stdout.isatty() or sys.stderr.isatty())
 

@@ -6,21 +6,30 @@ import argparse
 import asyncio
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from dragoman.cli.ask.asker import asker_on
+from dragoman.cli.ask.refusal_hint import all_refused
 from dragoman.cli.ask.session_questions import QuestionsElsewhere, SessionQuestions
 from dragoman.cli.exit_codes import Exit, UsageError, ended_with, tell
 from dragoman.cli.options import typed
 from dragoman.cli.render.console import Console
-from dragoman.cli.render.event_text import ALL_REFUSED, called
+from dragoman.cli.render.event_text import called
 from dragoman.cli.render.printed_json import json_line
 from dragoman.cli.run.agent_setup import given_rules, typed_rules
 from dragoman.cli.run.follower import Follower, OwnTurn
+from dragoman.cli.run.given_limits import limits_in, typed_limits
 from dragoman.cli.run.hub_access import opened_session
-from dragoman.errors import CommandRefused, DragomanError, NoProgress, UnknownSession
+from dragoman.errors import (
+    AuthRequired,
+    CommandRefused,
+    DragomanError,
+    NoProgress,
+    SignInNeeded,
+    UnknownSession,
+)
 from dragoman.host.rules.rule import RuleFields
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.owner import is_gone
@@ -43,10 +52,18 @@ _LAST_WORDS_SECONDS = 3.0
 
 
 class TurnElsewhere:
-    """`record` of the `meant` session has an owner that is not us."""
+    """`record` of the `meant` session has an owner that is not us. With one that `is_warm`, this is
+    a run like one that has the agent itself: nobody but us is there to answer its questions."""
 
     def __init__(
-        self, hub: Hub, meant: Meant, job: Job, console: Console, questions: SessionQuestions | None
+        self,
+        hub: Hub,
+        meant: Meant,
+        job: Job,
+        console: Console,
+        questions: SessionQuestions | None,
+        *,
+        is_warm: bool,
     ) -> None:
         assert meant.record is not None
         self._hub = hub
@@ -54,9 +71,10 @@ class TurnElsewhere:
         self._job = job
         self._console = console
         self._questions = questions
+        self._is_warm = is_warm
         self._turn = OwnTurn("")
         waiting = None  # what is refused there at once waits for nobody
-        if job.options.on_ask != "reject":
+        if job.options.on_ask == "wait" or (job.options.on_ask != "reject" and not is_warm):
             waiting = QuestionsElsewhere(self._id, console.tell)
         self._follower = Follower(
             console,
@@ -73,12 +91,8 @@ class TurnElsewhere:
         return self._turn.id
 
     async def send(self, prompt: list[Content]) -> None:
-        """Have the owner take the prompt. Raises UsageError for a setting it refuses, and for a
-        recording: the frames are its own."""
-        if self._job.record.path is not None:
-            sentence = "another process is running this session, and only it has the frames"
-            raise UsageError(f"{sentence}; remove --record, or wait until it has ended")
-        await self._configure()
+        """Have the owner take the prompt. Raises UsageError for a setting it refuses."""
+        await configure_elsewhere(self._hub, self._job, self._id, self._follower.state)
         # Not opened here: the process that opens it has to serve those who queue after us.
         reply = await self._sent(prompt)
         self._turn = self._follower.turn = OwnTurn(reply["turn"])
@@ -89,10 +103,13 @@ class TurnElsewhere:
         """With the rules of this run, which hold for its turn. Raises UsageError for rules that
         cannot hold there."""
         terms = self._terms
+        # A run that does not wait may end before its turn does.
+        sender = None if getattr(self._job.options, "no_wait", False) else self._hub.owner
         if terms is None:
-            return await self._hub.send(self._id, c.Prompt(prompt), opens=False)
+            return await self._hub.send(self._id, c.Prompt(prompt, sender=sender), opens=False)
+        ruled = c.RuledPrompt(prompt, terms, sender=sender)
         try:
-            return await self._hub.send(self._id, c.RuledPrompt(prompt, terms), opens=False)
+            return await self._hub.send(self._id, ruled, opens=False)
         except CommandRefused as error:
             if error.code not in ("elsewhere", "not_offered", "too_large", "unsupported"):
                 raise
@@ -101,38 +118,11 @@ class TurnElsewhere:
     @property
     def _terms(self) -> TurnTerms | None:
         """What was asked for here; None for nothing."""
-        options, owner = self._job.options, self._hub.owner
-        by = f"process {owner.pid}" + (f" on {owner.label}" if owner.label else "")
-        given = given_rules(options)
-        rules = [msgspec.structs.replace(rule, source=f"{rule.source} of {by}") for rule in given]
-        waits = self._questions is not None or options.on_ask == "wait"
-        on_ask = "reject" if options.on_ask == "reject" else "wait" if waits else None
-        if not rules and on_ask is None:
-            return None
-        return TurnTerms(
-            by=by,
-            options=typed_rules(options),
-            rules=[msgspec.to_builtins(RuleFields.of(rule)) for rule in rules],
-            on_ask=on_ask,
-            home=self._hub.hosts.home,
-        )
-
-    async def _configure(self) -> None:
         options = self._job.options
-        wanted: list[c.Command] = []
-        if options.mode is not None:
-            wanted.append(c.SetMode(options.mode))
-        if options.model is not None:
-            wanted.append(c.SetModel(options.model))
-        for option, value in self._job.assignments:
-            wanted.append(c.SetConfig(option, typed(self._follower.state, option, value)))
-        try:
-            for command in wanted:
-                await self._hub.send(self._id, command, opens=False)
-        except CommandRefused as error:
-            if error.code not in ("invalid", "unsupported"):
-                raise
-            raise UsageError(str(error)) from error
+        waits = self._questions is not None or options.on_ask == "wait"
+        refuses = options.on_ask == "reject" or (self._is_warm and not waits)
+        on_ask = "reject" if refuses else "wait" if waits else None
+        return terms_of(self._job, self._hub, on_ask)
 
     # ── following ─────────────────────────────────────────────────────────────────────────────
 
@@ -143,7 +133,7 @@ class TurnElsewhere:
         """
         self._follower.listen(self._hub, self._id)
         following = asyncio.create_task(self._follower.follow(self._is_over))
-        watching = asyncio.create_task(self._until_left())
+        watching = asyncio.create_task(until_left(self._hub, self._id))
         timing = asyncio.create_task(self._until_silent())
         try:
             tasks = (following, watching, timing)
@@ -164,14 +154,6 @@ class TurnElsewhere:
             self._console.view.close()
             if self._questions is not None:
                 self._questions.close()
-
-    async def _until_left(self) -> None:
-        """Until the session has no owner; another one may have come meanwhile."""
-        while True:
-            owner = await self._hub.store.owner(self._id)
-            if owner is None or is_gone(owner):
-                return
-            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _until_silent(self) -> None:
         """Until nothing was heard for as long as the run may wait: forever, if it may. A question
@@ -200,10 +182,15 @@ class TurnElsewhere:
             if not self._cancelled:
                 self._console.tell("cancelled in another window")
             return Exit.CANCELLED
-        if ended.error is not None:
-            raise DragomanError(ended.error)
+        is_replied = self._is_warm and ended.error is not None and "(code " in ended.error
+        if ended.error is not None and not (is_replied and self._turn.tally.all_refused):
+            is_sign_in = is_replied and f"(code {AuthRequired.code})" in ended.error
+            raise (SignInNeeded if is_sign_in else DragomanError)(ended.error)
         if self._turn.tally.all_refused:
-            self._console.tell(ALL_REFUSED)
+            if ended.error is not None:
+                self._console.tell(ended.error)
+            asked = self._questions is not None or not self._is_warm
+            self._console.tell(all_refused(self._job.options, self._turn.tally, asked=asked))
             return Exit.REFUSED
         return ended_with(ended.stop_reason)
 
@@ -301,3 +288,94 @@ class Window:
     def _is_over(self, shown: SessionState, now: SessionState) -> bool:
         is_idle = self._options.until_idle and shown.turn is None
         return is_idle and shown.last_seq >= now.last_seq
+
+
+# ── what a window brings along ──────────────────────────────────────────────────────────────────
+
+
+def terms_of(job: Job, hub: Hub, on_ask: Literal["reject", "wait"] | None) -> TurnTerms | None:
+    """The rules of this run, which hold for its turns alone; None for none."""
+    options, owner = job.options, hub.owner
+    by = f"process {owner.pid}" + (f" on {owner.label}" if owner.label else "")
+    given = given_rules(options)
+    rules = [msgspec.structs.replace(rule, source=f"{rule.source} of {by}") for rule in given]
+    if not rules and on_ask is None:
+        return None
+    return TurnTerms(
+        by=by,
+        options=typed_rules(options),
+        rules=[msgspec.to_builtins(RuleFields.of(rule)) for rule in rules],
+        on_ask=on_ask,
+        home=hub.hosts.home,
+    )
+
+
+async def configure_elsewhere(hub: Hub, job: Job, session_id: str, state: SessionState) -> None:
+    """Set the mode, the model and the options. Raises UsageError for what the owner refuses."""
+    options = job.options
+    wanted: list[c.Command] = []
+    if options.mode is not None:
+        wanted.append(c.SetMode(options.mode))
+    if options.model is not None:
+        wanted.append(c.SetModel(options.model))
+    for option, value in job.assignments:
+        wanted.append(c.SetConfig(option, typed(state, option, value)))
+    try:
+        for command in wanted:
+            await hub.send(session_id, command, opens=False)
+    except CommandRefused as error:
+        if error.code not in ("invalid", "unsupported"):
+            raise
+        raise UsageError(str(error)) from error
+
+
+async def until_left(hub: Hub, session_id: str) -> None:
+    """Until the session has no owner; another one may have come meanwhile."""
+    while True:
+        owner = await hub.store.owner(session_id)
+        if owner is None or is_gone(owner):
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def check_shared(job: Job, record: SessionRecord) -> None:
+    """Raises UsageError for options that only the process that runs the session could carry out."""
+    options = job.options
+    if job.record.path is not None:
+        raise UsageError(
+            "another process is running this session, and only it has the frames; remove "
+            "--record, or wait until it has ended"
+        )
+    offered = ((options.no_files, "--no-files"), (options.no_terminals, "--no-terminals"))
+    for is_given, option in offered:
+        if is_given:
+            raise UsageError(
+                "another process is running this session, and its agent knows already what it "
+                f"is offered: remove {option}, or wait until it has ended"
+            )
+    fence = ((options.fence, "--fence"), (options.fence_network, "--fence-network"))
+    for value, option in fence:
+        if value is not None:
+            raise UsageError(
+                "another process is running this session, and its agent has the fence of that "
+                f"process or none: remove {option}, or wait until it has ended"
+            )
+    if limits := [*typed_limits(options), *limits_in(options.policy, {record.agent})]:
+        raise UsageError(
+            "another process is running this session, with limits of its own: remove "
+            f"{limits[0].source}, or wait until it has ended"
+        )
+    if options.proxy:
+        lacking, option = "proxy", "--proxy"
+    elif options.mcp_config:
+        lacking, option = "MCP server", "--mcp-config"
+    elif job.system_prompt not in (None, record.system_prompt):
+        lacking, option = "system prompt", "--system-prompt"
+    elif not set(job.more_folders).issubset(record.additional_directories):
+        lacking, option = "folder", "--add-dir"
+    else:
+        return
+    raise UsageError(
+        f"another process is running this session without this {lacking}: remove {option}, or "
+        "wait until it has ended"
+    )

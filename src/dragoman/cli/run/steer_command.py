@@ -63,6 +63,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--steer needs the session: add --session NAME, --resume ID or --continue")
     if options.prompt is not None or options.file is not None:
         raise UsageError("--steer has the words itself; remove the prompt")
+    if options.no_wait:
+        raise UsageError("--steer does not wait for the turn anyway; remove --no-wait")
     if not options.steer.strip():
         raise UsageError("--steer is empty")
     if rules := typed_rules(options):

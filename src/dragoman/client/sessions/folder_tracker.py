@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from dragoman.data_directory import data_directory
 from dragoman.errors import Unsupported
@@ -26,21 +26,13 @@ if TYPE_CHECKING:
     from dragoman.host.snapshots.folder_changes import FolderChanges
     from dragoman.host.snapshots.snapshots import Reverted, Snapshots, TurnMark
     from dragoman.host.snapshots.timeline import Step, Timeline
+    from dragoman.host.snapshots.undo_plan import RevertOptions
 
 _HARMLESS = frozenset(("read", "search", "think", "fetch", "switch_mode"))
 _SHARED = "another session worked in the same folder"
 _NOTHING_DONE = "the agent reported nothing that could have done it"
 _END_SECONDS = 20.0
 """How long the end of a session waits for the folder to be read."""
-
-
-class RevertOptions(TypedDict, total=False):
-    """Which files and hunks are undone, and what becomes of those that someone changed since."""
-
-    paths: Collection[str] | None
-    hunks: Collection[str] | None
-    force: bool
-    choices: Mapping[str, Literal["keep", "restore"]] | None
 
 
 class FolderTracker:
@@ -87,9 +79,16 @@ class FolderTracker:
     async def _prepare(self) -> None:
         ended = await self.snapshots.end_cut(self.timeline, self.roots, self.key, self.written)
         if ended is None:
-            await self.snapshots.take(self.roots, None)
+            await self.snapshots.read_ahead(self.roots)
         else:
             self.record(ended)
+
+    async def is_as_before(self, turn_id: str) -> bool:
+        """Whether the folders are now, after a turn that was cut short, what they were before it.
+        False where nobody can say."""
+        await self.settled()
+        step = self.timeline.step(turn_id)
+        return step is not None and step.left_no_trace
 
     # ── around a turn ─────────────────────────────────────────────────────────────────────────
 
@@ -179,17 +178,9 @@ class FolderTracker:
         """Once no turn runs. With `since`, that step and all after it. Raises KeyError,
         RevertConflict."""
         from dragoman.host.snapshots.snapshots import undo_of
-        from dragoman.host.snapshots.undo_plan import Choices
 
         async with self._between_turns():
-            undo = undo_of(
-                self.timeline,
-                step_id,
-                paths=which.get("paths"),
-                hunks=which.get("hunks"),
-                choices=Choices(which.get("choices") or {}, which.get("force", False)),
-                since=since,
-            )
+            undo = undo_of(self.timeline, step_id, since=since, **which)
             done = await self.snapshots.restore(
                 undo,
                 self.written,

@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.errors import PromptTooLarge
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.session.content import (
     Audio,
     Content,
@@ -178,13 +179,13 @@ _PROSE = (
     "\u3001\u3002\u300c\u300d\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
 )
 # Not after a word character: an e-mail address is not a mention. A list of mentions is several.
-_MENTION = re.compile(
+_MENTION = lazy_pattern(
     r"""(?<![\w@/.+-])@(?:"(?P<quoted>[^"\n]+)"|"""
     rf"""(?P<bare>(?!@)(?:(?![,;|]@)[^\s"'`<>{_PROSE}])+))"""
 )
 _TRAILING = ".,;:!?*|"
 _BRACKETS = ("()", "[]", "{}")
-_URL = re.compile(r"https?://[^\s]+\Z", re.IGNORECASE)
+_URL = lazy_pattern(r"https?://[^\s]+\Z", re.IGNORECASE)
 
 
 MAX_LINKS = 256

@@ -8,7 +8,6 @@ import os
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from dragoman.client.capabilities import AgentCapabilities
@@ -29,18 +28,20 @@ from dragoman.errors import (
 )
 from dragoman.host.forms.elicitation import ElicitationAnswer
 from dragoman.host.gate import Gate
+from dragoman.public_face import PublicFace
 from dragoman.session import events as e
 from dragoman.session.content import Content
 from dragoman.session.facts import TurnTerms
-from dragoman.session.state import AgentEntry, Pending
+from dragoman.session.state import Pending, answer_of
 from dragoman.stream import Stream
 
 if TYPE_CHECKING:
     from dragoman.client.client import Client
-    from dragoman.client.sessions.folder_tracker import FolderTracker, RevertOptions
+    from dragoman.client.sessions.folder_tracker import FolderTracker
     from dragoman.client.sessions.limit_watch import LimitWatch
     from dragoman.host.snapshots.folder_changes import FolderChanges
     from dragoman.host.snapshots.snapshots import Reverted
+    from dragoman.host.snapshots.undo_plan import RevertOptions
     from dragoman.host.workspace.changes import Change
 
 logger = logging.getLogger("dragoman.client")
@@ -48,9 +49,12 @@ logger = logging.getLogger("dragoman.client")
 NOT_OPENED = "the session could not be opened"
 
 
-class Session:
-    """One conversation with an agent. Open one with the `Client`. Every method that talks to the
-    agent raises SessionGone if the session is closed, and ConnectionLost if the connection is."""
+class Session(PublicFace):
+    """One conversation with an agent, opened with the `Client`; `state` is what all of its events
+    add up to, `id` the agent's id for it. Methods that talk to the agent raise SessionGone if the
+    session is closed, and ConnectionLost if the connection is."""
+
+    internal = session_controls.INTERNAL
 
     def __init__(
         self, client: Client, *, session_id: str, place: Place, log: SessionLog, gate: Gate
@@ -72,8 +76,7 @@ class Session:
         self.steering.restore(log.state.queue)
         log.is_repeated = self.steering.hears
         self._failed_with: DragomanError | None = None
-        self._closing = False
-        self._holding = False
+        self._closing = self._holding = False
         self.loss_is_told = True
         """Whether losing the agent while the session is idle leaves a notice."""
         self.left_at_work = False
@@ -140,9 +143,8 @@ class Session:
         return self.log.stream()
 
     def _assume_attended(self) -> None:
-        """Only where the program did not say what becomes of questions (`questions` of
-        `Client.start`): one that looks for them from outside the turn can only mean to answer, and
-        would find none that was refused at once."""
+        """Unless the program said what becomes of questions (`questions` of `Client.start`): one
+        that looks for them from outside the turn can only mean to answer."""
         if self.gate.consent.attended is None:
             self.gate.consent.attended = True
 
@@ -222,9 +224,7 @@ class Session:
 
     def answer_of(self, turn: Turn) -> str:
         """What the agent has said in a turn; `Turn.text` is the same."""
-        ours = takewhile(lambda each: each.turn_id in (turn.id, None), reversed(self.state.entries))
-        said = [each.text.strip() for each in ours if type(each) is AgentEntry and each.turn_id]
-        return "\n\n".join(reversed(said))
+        return answer_of(self.state, turn.id)
 
     def begin(self, turn: Turn) -> None:
         """Send the turn's prompt; no other turn may be running."""

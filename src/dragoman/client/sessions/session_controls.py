@@ -21,8 +21,17 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.host.gate import Gate
+from dragoman.public_face import names
 from dragoman.session import events as e
 from dragoman.session.state import OVER_STATUSES, SessionState
+
+INTERNAL = names(
+    "abandon answer_of at_work before_turn begin begin_closing begin_next cancel_turn detach "
+    "dialect end fail fail_queued gate go_on has_stopped holding_queue holds_back left_at_work "
+    "limit_watch log loss_is_told lost parking place send_cancel shut spawn steering stop_turn "
+    "tracker turn_for went_on_unanswered"
+)
+"""What of a session only other parts of the library use."""
 
 if TYPE_CHECKING:
     from dragoman.client.client import Client

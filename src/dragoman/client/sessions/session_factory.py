@@ -245,7 +245,8 @@ class Openings(msgspec.Struct, eq=False):
     async def ensure(self, session_id: str, place: Place, *, allow_new: bool) -> Session:
         _check_id(session_id)
         reason = _NO_WAY
-        for way in self._ways(known=place.history is not None):
+        # Only a history that is loaded says what the agent has.
+        for way in self._ways(known=place.history is not None and place.delivery is None):
             try:
                 return await self.reopen(way, session_id, place)
             except AuthRequired:
@@ -291,6 +292,8 @@ class Openings(msgspec.Struct, eq=False):
             await call(session_id, place, on_opened)
         if (session := self.router.get(session_id)) is not None:
             await self._history_complete(way, session)
+            if way == "load" and session.log.delivery is not None:
+                session.log.delivery.complete()
             session.log.settled()
 
     async def _history_complete(self, way: Way, session: Session) -> None:
@@ -343,6 +346,7 @@ class Openings(msgspec.Struct, eq=False):
             quota=place.quota,
         )
         log.counted_tokens = self.quirks.counted_tokens
+        log.delivery = place.delivery
         session = Session(
             self.client,
             session_id=session_id,

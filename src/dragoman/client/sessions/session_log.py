@@ -20,6 +20,7 @@ from dragoman.errors import DragomanError
 from dragoman.host.terminals.provider import is_terminal_id
 from dragoman.session import events as e
 from dragoman.session.facts import TokensOf
+from dragoman.session.limits.delivery import Delivery
 from dragoman.session.limits.output_quota import OutputQuota
 from dragoman.session.reduce import fold
 from dragoman.session.retelling import Retelling, Told
@@ -81,6 +82,8 @@ class SessionLog:
         self._begun = False
         """Something was recorded here; what a history tells does not count."""
         self._closed = False
+        self.delivery: Delivery | None = None
+        """Hears the history that the agent tells."""
         self._retelling: Retelling | None = None
         if self.replay == "skip":
             self._retelling = Retelling(self.state)
@@ -196,6 +199,8 @@ class SessionLog:
         if self.replay == "no" or not event.is_history:
             return [(event, size)]
         self.retold += 1
+        if self.delivery is not None:
+            self.delivery.hear(event)
         if self._retelling is not None:
             return self._retelling.hear(event, size)
         event.replay = True

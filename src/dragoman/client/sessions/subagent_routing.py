@@ -52,8 +52,8 @@ class Subagents:
     def _register(self, session: Session, subagent_id: str) -> bool:
         known = self.session_of(subagent_id)
         if known is None:
+            self._forget_evicted(session)  # before: the state does not have the new one yet
             self._sessions[subagent_id] = session
-            self._forget_evicted(session)
         return known in (None, session)
 
     def _forget_evicted(self, session: Session) -> None:

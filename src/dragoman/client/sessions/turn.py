@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Coroutine, Generator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.errors import DragomanError
+from dragoman.public_face import PublicFace, names
 from dragoman.session.content import Content, Meta
 from dragoman.session.events import (
     ElicitationRequested,
@@ -42,20 +44,25 @@ class TurnOwner(Protocol):
     async def cancel_turn(self, turn: Turn, meta: Meta = None) -> None: ...
 
 
-class Turn:
+class Turn(PublicFace):
     """One prompt, made by `Session.prompt`. Iterate it for its events, or await its end.
+
+    `text` is the agent's answer; `stop_reason`, `usage` and `error` say how the turn ended.
 
     Both raise what cut the turn short, such as AgentExited; iteration yields the TurnEnded event
     first. Being cancelled is not an error: the stop reason says so.
 
-    If the task that awaits a turn, or waits for its next event, is cancelled, by a timeout for
-    example, so is the turn, unless it was detached. Leaving a loop over events early, or raising an
-    exception in its body, does not stop the agent. To stop it, use `async with`:
+    A turn that is given up is cancelled: if the task that awaits it, or waits for its next event,
+    is cancelled (by a timeout, for example), and if a loop over its events is left early, by
+    `break`, `return` or an exception. To keep it, await it or iterate it again directly after the
+    loop, or call `detach` before. `async with` also waits until a turn that is left has ended:
 
         async with session.prompt("…") as turn:
             async for event in turn:
                 break
     """
+
+    internal = names("push finish discard left used terms parking terminals_before unread")
 
     def __init__(
         self,
@@ -95,6 +102,8 @@ class Turn:
         """Set while the prompt is queued as a steer of the running turn."""
         self._owner = owner
         self._is_detached = False
+        self._loops = 0
+        """How many loops over the events have begun."""
         self._text: str | None = None
         self._asked: str | None = None
         self._stream: Stream[Event] = Stream()
@@ -119,7 +128,8 @@ class Turn:
         await self._owner.cancel_turn(self, meta)
 
     def detach(self) -> Turn:
-        """From now on, the turn continues even if the task that waits for it is cancelled."""
+        """From now on, the turn continues even if the task that waits for it is cancelled, or a
+        loop over its events is left."""
         self._is_detached = True
         return self
 
@@ -171,8 +181,9 @@ class Turn:
             return False
         return True
 
-    def __aiter__(self) -> Turn:
-        return self
+    def __aiter__(self) -> AsyncIterator[Event]:
+        self._loops += 1
+        return _Loop(self, self._loops)
 
     async def __anext__(self) -> Event:
         if self._asked is not None:
@@ -197,6 +208,11 @@ class Turn:
         if not self._is_detached:
             self._owner.stop_turn(self)
 
+    def left(self, loop: int) -> None:
+        """Called a moment after that loop over the events was left, for whatever reason."""
+        if not (self.done or self.unread or self._loops > loop):
+            self._given_up()
+
     def __await__(self) -> Generator[Any, None, Turn]:
         return self._run().__await__()
 
@@ -219,3 +235,26 @@ class Turn:
         if self.error is not None:
             raise self.error
         return self
+
+
+class _Loop:
+    """One loop over the events of a turn. Python drops it the moment the loop is left, whatever
+    ends the loop, and only then: there is no other way to notice a `break`."""
+
+    __slots__ = ("_event_loop", "_number", "_turn")
+
+    def __init__(self, turn: Turn, number: int) -> None:
+        self._turn = turn
+        self._number = number
+        self._event_loop = asyncio.get_running_loop()
+
+    def __aiter__(self) -> _Loop:
+        return self
+
+    def __anext__(self) -> Coroutine[Any, Any, Event]:
+        return self._turn.__anext__()
+
+    def __del__(self) -> None:
+        if not self._turn.done:
+            with suppress(RuntimeError):  # the event loop is closed, and the agent gone with it
+                self._event_loop.call_soon_threadsafe(self._turn.left, self._number)

@@ -82,6 +82,8 @@ Granted: TypeAlias = Callable[[Grants], bool]
 NOWHERE: Places = {}
 MOST_OPTIONS = 32
 _LONGEST_ANSWER = 4096
+_NOT_REMEMBERED = frozenset({"allow_once", "reject_once", "reject_always"})
+"""Kinds of answers after which an agent has nothing that it may do without asking again."""
 
 
 class Audience(Protocol):
@@ -151,6 +153,8 @@ class Consent:
         """Whether this session has looked at the rules that are kept with its project."""
         self.attended = attended
         """Whether a program answers questions, so that they wait for it; None if it did not say."""
+        self.is_remembered_there = False
+        """Whether the agent was given a yes for always, which it may keep to itself."""
         self.look: Look | None = None
         """How a file is now; None where the agent's files are not ours to look at."""
         self._workspace = workspace
@@ -464,6 +468,8 @@ class Consent:
         chosen = [option for option in request.options if option.id == option_id]
         if settlement.how == CHOSEN and not self._remember_option(asking, chosen, settlement):
             option_id = once or option_id  # the agent must not remember what we do not
+        kinds = {option.kind for option in request.options if option.id == option_id}
+        self.is_remembered_there |= bool(kinds - _NOT_REMEMBERED)
         effect = effect_of({option.kind for option in chosen})
         if effect == "allow" and access.claimed:
             places = asking.places

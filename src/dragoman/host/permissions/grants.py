@@ -12,15 +12,16 @@ from collections.abc import Iterator, Mapping
 from dragoman.host.commands.plain_command import plain_words
 from dragoman.host.commands.shell_line import Argv, read_line
 from dragoman.host.rules.access import Access, Command, normalise
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.session.content import Diff
 from dragoman.session.state_limits import weigh
 
 _SET_FOR_EVERY_COMMAND = {
-    "AGENT_SESSION_ID": re.compile(r"(?s:.*)"),
-    "GIT_TERMINAL_PROMPT": re.compile(r"(?s:.*)"),
-    "NO_COLOR": re.compile(r"(?s:.*)"),
-    "TERM": re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*"),
-    "SHELL": re.compile(r"/(?:usr/)?bin/(?:ba|da|z)?sh"),
+    "AGENT_SESSION_ID": lazy_pattern(r"(?s:.*)"),
+    "GIT_TERMINAL_PROMPT": lazy_pattern(r"(?s:.*)"),
+    "NO_COLOR": lazy_pattern(r"(?s:.*)"),
+    "TERM": lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9+._-]*"),
+    "SHELL": lazy_pattern(r"/(?:usr/)?bin/(?:ba|da|z)?sh"),
 }
 
 
@@ -105,7 +106,7 @@ def _only_command(access: Access) -> tuple[Command, str | None] | None:
     return _words(access.commands[0]), access.cwd
 
 
-_cd = re.compile(
+_cd = lazy_pattern(
     r"cd (?:'(?P<quoted>/[^']*)'|(?P<bare>/[A-Za-z0-9_./-]*)) && (?P<rest>.+)", re.DOTALL
 )
 

@@ -20,6 +20,7 @@ from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.policy_file import parse_rule
 from dragoman.host.rules.rule import YOUR_RULE, Rule, Scope, covered
 from dragoman.host.workspace.roots import Workspace
+from dragoman.lazy_pattern import lazy_pattern
 
 
 def written_rule(
@@ -128,7 +129,7 @@ def _likely(operations: frozenset[Operation]) -> Operation:
     return "write" if "write" in operations else next(e for e in OPERATIONS if e in operations)
 
 
-_STARS = re.compile(r"\\(.)|\*\*|\*|\?")
+_STARS = lazy_pattern(r"\\(.)|\*\*|\*|\?")
 
 
 def _sample(glob: str) -> str | None:

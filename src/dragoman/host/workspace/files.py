@@ -20,7 +20,7 @@ from dragoman.host.rules.globs import is_within
 from dragoman.host.serial_worker import Lane
 from dragoman.host.workspace.atomic import Existing, existing, read_up_to, replace
 from dragoman.host.workspace.changes import Change, Changes, revert
-from dragoman.host.workspace.jail import Jail, real_path, real_roots, recognise, refusal
+from dragoman.host.workspace.jail import Jail, Target, real_path, real_roots, recognise, refusal
 from dragoman.host.workspace.roots import Workspace
 
 MAX_BYTES = 10 << 20
@@ -241,6 +241,10 @@ class LocalFiles:
             raise refusal(InvalidParams, path, "not text", size=len(content))
         _logger.debug("read %r: %d bytes", path, len(content))
         return text
+
+    def target(self, workspace: Workspace, path: str) -> AbstractContextManager[Target]:
+        """What a write works on, checked as any write is; the folders it needs are made."""
+        return self._desk(workspace).writable.target(path, create=True)
 
     def mark(self, workspace: Workspace, path: str) -> tuple[int, ...] | None:
         """What tells this file from another, or from itself once it is changed; None without."""

@@ -9,6 +9,7 @@ import msgspec
 from dragoman.errors import CommandRefused
 from dragoman.session.content import Content
 from dragoman.session.facts import Parking, TurnTerms
+from dragoman.store.records import Owner
 
 if TYPE_CHECKING:
     from dragoman.hub.cluster.sealed_box import Key
@@ -20,10 +21,12 @@ class _Command(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="comma
 
 class Prompt(_Command, frozen=True, tag="prompt"):
     """Send a prompt; it waits while a turn runs. The reply has the `turn` and whether it is
-    `queued`. `trace` is the trace context of the sender."""
+    `queued`. `trace` is the trace context of the sender. With a `sender`, a run, the turn ends when
+    that process does, if the owner is what stays of another run."""
 
     content: str | list[Content]
     trace: dict[str, str] = {}
+    sender: Owner | None = None
 
 
 class RuledPrompt(_Command, frozen=True, tag="ruled_prompt"):
@@ -33,6 +36,7 @@ class RuledPrompt(_Command, frozen=True, tag="ruled_prompt"):
     content: str | list[Content]
     terms: TurnTerms
     trace: dict[str, str] = {}
+    sender: Owner | None = None
 
 
 class SteerTurn(_Command, frozen=True, tag="steer"):
@@ -187,6 +191,18 @@ class Leave(_Command, frozen=True, tag="leave"):
     """Release the session so that another host can run it; refused while it is busy."""
 
 
+class GiveUp(_Command, frozen=True, tag="give_up"):
+    """End, with the agent, if the process only keeps the session's agent warm; refused while it is
+    busy, and by any other owner."""
+
+
+class Stay(_Command, frozen=True, tag="stay"):
+    """Keep the agent warm for so many seconds after it was last used, if that is what the process
+    does."""
+
+    seconds: float
+
+
 class Delete(_Command, frozen=True, tag="delete"):
     """Delete a session that is not running, and the agent's copy unless `local`."""
 
@@ -220,6 +236,8 @@ Command: TypeAlias = (
     | Kill
     | Open
     | Leave
+    | GiveUp
+    | Stay
     | Delete
 )
 

@@ -35,24 +35,27 @@ def this_process(label: str | None = None, *, alone: bool = True, home: str | No
 def is_gone(owner: Owner) -> bool:
     """Whether nothing can be asked of it: the one rule, for everyone who shows or asks. One that
     cannot be seen from here may still work, cut off from the store; `has_ended` tells."""
-    if not _is_here(owner):
+    if not is_here(owner):
         return not owner.alive
-    return _has_stopped(owner) or _is_silent(owner)
+    return has_stopped(owner) or _is_silent(owner)
 
 
 def has_ended(owner: Owner, home: str | None = None) -> bool | None:
     """For a process that wants to take its place: None when its lease has to decide, since nobody
     here can tell. That another hub of this process is there does not say that it works. One with
     another `home` may have left events there: the next process there has the first chance."""
-    if not _is_here(owner):
+    if not is_here(owner):
         return None
-    if _has_stopped(owner):
+    if has_stopped(owner):
         return True if owner.home in (None, home) else None
     return None if owner.pid == os.getpid() or _is_silent(owner) else False
 
 
-def _has_stopped(owner: Owner) -> bool:
-    """Whether we can tell: not while the system does not let us look."""
+def has_stopped(owner: Owner) -> bool:
+    """Whether the process is known to have ended, by its number and its start: neither a lease that
+    ran out nor a clock says so. Not while the system does not let us look."""
+    if not is_here(owner):
+        return False
     try:
         return started(owner.pid) != owner.started
     except OSError:
@@ -65,7 +68,8 @@ def _is_silent(owner: Owner) -> bool:
     return owner.machine != _machine() and not owner.alive
 
 
-def _is_here(owner: Owner) -> bool:
+def is_here(owner: Owner) -> bool:
+    """Whether its number is that of a process which can be seen from here."""
     return owner.machine in (_machine(), _machine_since_boot())
 
 

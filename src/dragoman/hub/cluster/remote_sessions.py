@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,14 +19,20 @@ from dragoman.errors import (
 )
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.command_inbox import ask_owner
+from dragoman.hub.cluster.held_process import wake
 from dragoman.hub.cluster.host_directory import host_of, name_of
 from dragoman.hub.cluster.owner import is_gone
+from dragoman.hub.cluster.warm_notes import note_of
 from dragoman.hub.opener import OnReset
 from dragoman.hub.session_records import fork_record
 from dragoman.store.records import HostRecord, Owner, SessionRecord, Standing
 
 if TYPE_CHECKING:
     from dragoman.hub.hub import Hub
+
+_BETWEEN_LOOKS = 0.02
+_GIVE_UP_SECONDS = 15.0
+"""How long the end of an agent that is kept warm is waited for."""
 
 
 class Elsewhere:
@@ -118,6 +126,28 @@ class Elsewhere:
             # What it refuses it still runs; else it has gone meanwhile.
             if error.code not in ("owner_gone", "failed"):
                 raise owned from error
+
+    async def take_from_warm(self, session_id: str) -> bool:
+        """Have a process end that only keeps the agent of a session warm; whether it has, and its
+        agent too. False for any other owner, and for one that is busy."""
+        hub = self._hub
+        owner = await hub.store.owner(session_id)
+        if owner is None:
+            return True
+        if note_of(owner) is None:
+            return False
+        wake(owner)
+        try:
+            await ask_owner(hub.store, hub.news, session_id, c.GiveUp())
+        except CommandRefused as error:
+            if error.code not in ("owner_gone", "failed"):
+                return False
+        deadline = time.monotonic() + _GIVE_UP_SECONDS
+        while (await hub.store.owner(session_id)) == owner and not is_gone(owner):
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(_BETWEEN_LOOKS)
+        return True
 
     async def delete(self, record: SessionRecord, *, local: bool) -> bool:
         """By the host of its workspace, where the agent is that should forget it too; whether it

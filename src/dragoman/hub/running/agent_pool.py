@@ -50,8 +50,8 @@ class Launcher(Protocol):
         """Whether one process serves all sessions of this agent that are offered the same."""
         ...
 
-    def mcp_servers(self) -> list[McpServer]:
-        """What every session brings along."""
+    def mcp_servers(self, session_id: str) -> list[McpServer]:
+        """What a session brings along."""
         ...
 
     def system_prompt(self, agent: str | None, cwd: str) -> SystemPrompt | None:
@@ -143,14 +143,27 @@ class AgentPool:
         self._starting: dict[tuple[str, Offer], asyncio.Lock] = {}
 
     async def use(
-        self, agent: str, cwd: str, offer: Offer = EVERYTHING, more: Sequence[str] = ()
+        self,
+        agent: str,
+        cwd: str,
+        offer: Offer = EVERYTHING,
+        more: Sequence[str] = (),
+        *,
+        on_start: Callable[[Client], None] = lambda _: None,
     ) -> PooledAgent:
-        """An agent that is connected; give it back with `leave`.
+        """An agent that is connected; give it back with `leave`. If it has to be started,
+        `on_start` is called just before.
 
         Raises whatever entering a client raises.
         """
+
+        async def start() -> PooledAgent:
+            client = self._client(agent, cwd, offer, more)
+            on_start(client)
+            return await self._started(client)
+
         if offer.fence != "off" or not self.launcher.is_shared(agent):
-            return _used(await self._start(agent, cwd, offer, more))
+            return _used(await start())
         key = (agent, offer)
         async with self._starting.setdefault(key, asyncio.Lock()):
             running = self._shared.get(key)
@@ -160,18 +173,21 @@ class AgentPool:
                     await self._end(running)
                 running = None
             if running is None:
-                running = self._shared[key] = await self._start(agent, cwd, offer, more)
+                running = self._shared[key] = await start()
             return _used(running)
 
-    async def _start(self, agent: str, cwd: str, offer: Offer, more: Sequence[str]) -> PooledAgent:
+    def _client(self, agent: str, cwd: str, offer: Offer, more: Sequence[str]) -> Client:
         client = self.launcher.client(agent, cwd, offer)
         if client.fence is not None:
             client.fence.roots += more
         client.questions = "wait" if self._attended else "refuse"
-        running = PooledAgent(client, self._changed)
         if self._on_auth is not None:
             client.on_auth = partial(self._on_auth, agent)
         client.on_question = self._on_question
+        return client
+
+    async def _started(self, client: Client) -> PooledAgent:
+        running = PooledAgent(client, self._changed)
         await client.__aenter__()
         if client.capabilities.auth_status:
             self._asking.add(task := asyncio.create_task(_ask_auth(client)))

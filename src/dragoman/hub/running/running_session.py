@@ -103,7 +103,6 @@ class RunningSession:
             if turn.terms is not None:
                 turn.terms, lost = kept_terms(turn.terms, home)
                 turn.warnings += lost
-        session.parking.start()
         # What was stored while it was being opened said nothing of the agent's name for it.
         recording.refresh()
 
@@ -124,6 +123,13 @@ class RunningSession:
     @property
     def idle(self) -> bool:
         return not (self.session.busy or self.session.queued or self.state.parked)
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether it is a new session in which nothing was asked: nobody will want to continue
+        it."""
+        asked = self.state.turns or self.state.queue or self.record.name is not None
+        return self.session.continuity == "new" and not asked
 
     def is_parked_for(self, seconds: float) -> bool:
         """Whether all it does is wait for a person, or for a limit that ends no sooner."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -87,7 +87,7 @@ class SettingsLauncher:
         tap = None if self._new_tap is None else self._new_tap()
         found = self._agent(agent)
         target = run_in(found.target, cwd)
-        client = Client.start(
+        client = self.start(
             target,
             name=agent,
             policy=self.policy,
@@ -106,6 +106,10 @@ class SettingsLauncher:
             self.taps[client] = tap
         return client
 
+    def start(self, target: AgentCommand | RemoteAgent, **options: Any) -> Client:
+        """As `Client.start`: where files and terminals of another kind may be served."""
+        return Client.start(target, **options)
+
     def is_shared(self, agent: str) -> bool:
         """Never in a fence, which is about the folders of one session."""
         found = self._agent(agent)
@@ -114,7 +118,7 @@ class SettingsLauncher:
     def _terms(self, agent: AgentSettings) -> FenceTerms:
         return changed_terms(self.settings().fence_of(agent), self._fence, self._network)
 
-    def mcp_servers(self) -> list[McpServer]:
+    def mcp_servers(self, session_id: str) -> list[McpServer]:
         return list(self.settings().mcp_servers)
 
     def system_prompt(self, agent: str | None, cwd: str) -> SystemPrompt | None:

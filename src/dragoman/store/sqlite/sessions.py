@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from dragoman.errors import NameTaken, RowDuplicate, StoreError, UnknownSession
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
 from dragoman.session.limits.spending_limits import NO_LIMITS, SessionLimits
 from dragoman.store.records import Imported, Kin, SessionChange, SessionFilter, SessionRecord
@@ -17,10 +17,10 @@ from dragoman.store.sqlite.database import Database, integers
 _COLUMNS = (
     "id, agent, cwd, created_at, updated_at, name, agent_session_id, title, renamed, status, "
     "archived, parent, home, additional_directories, imported, offer, system_prompt, "
-    "limits, last_seq"
+    "limits, last_seq, copied"
 )
 _NAMES = _COLUMNS.split(", ")
-_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES ({'?, ' * 18}0)"
+_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES ({'?, ' * 18}0, 0)"
 _READ = f"SELECT {_COLUMNS} FROM sessions WHERE id = ? AND NOT deleted"
 KIN = "SELECT id, parent, created_at FROM sessions WHERE NOT deleted"
 _CHANGED = SessionChange.__struct_fields__
@@ -63,7 +63,7 @@ _imported = msgspec.json.Decoder(Imported)
 _offer = msgspec.json.Decoder(Offer)
 _system_prompt = msgspec.json.Decoder(SystemPrompt)
 _limits = msgspec.json.Decoder(SessionLimits)
-_id = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_id = lazy_pattern(r"[A-Za-z0-9_-]{1,128}")
 
 
 def is_id(text: str) -> bool:
@@ -91,6 +91,7 @@ def _text(value: Imported | Offer | SystemPrompt | SessionLimits | None) -> str 
 
 def from_json(fields: dict[str, Any]) -> None:
     """The same way back."""
+    fields["copied"] = (fields["copied"] or 0) if fields["parent"] is not None else 0
     fields["additional_directories"] = _directories.decode(fields["additional_directories"])
     if fields["imported"] is not None:
         fields["imported"] = _imported.decode(fields["imported"])
@@ -106,7 +107,7 @@ def create(db: Database, record: SessionRecord) -> None:
     if not is_id(record.id):
         raise StoreError(db.place, f"{record.id!r} is not a valid session id")
     json = as_json(record)
-    values = [json[name] if name in json else getattr(record, name) for name in _NAMES[:-1]]
+    values = [json[name] if name in json else getattr(record, name) for name in _NAMES[:-2]]
     try:
         db.run(_CREATE, values)
     except RowDuplicate as error:

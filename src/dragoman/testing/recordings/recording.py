@@ -43,9 +43,7 @@ class Recorder:
         self._start = time.monotonic()
 
     def __call__(self, direction: Literal["sent", "received"], frame: bytes) -> None:
-        arrow = TO_AGENT if direction == "sent" else FROM_AGENT
-        seconds = time.monotonic() - self._start
-        self._file.write(b'{"t":%.3f,"dir":"%b",%b}\n' % (seconds, arrow.encode(), _member(frame)))
+        self._file.write(recorded_line(time.monotonic() - self._start, direction, frame))
 
     def close(self) -> None:
         self._file.close()
@@ -60,6 +58,12 @@ class Recorder:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def recorded_line(seconds: float, direction: Literal["sent", "received"], frame: bytes) -> bytes:
+    """A frame as a line of a recording."""
+    arrow = TO_AGENT if direction == "sent" else FROM_AGENT
+    return b'{"t":%.3f,"dir":"%b",%b}\n' % (seconds, arrow.encode(), _member(frame))
 
 
 def _make_private(fd: int) -> None:

@@ -5,12 +5,12 @@ A v2 struct, or a kind that only v2 has, goes out as it is.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import msgspec
 
+from dragoman.client.dialects.v2.encoding import git_patch
 from dragoman.schema import codec, v1, v2
 
 Json: TypeAlias = dict[str, Any]
@@ -92,16 +92,8 @@ def _content(item: Json) -> Json:
         return item
     path, old, new = item["path"], item.get("oldText"), item["newText"]
     change = {"operation": "add" if old is None else "modify", "path": path, "fileType": "text"}
-    patch = {"format": "git_patch", "text": _git_patch(path, old, new)}
+    patch = {"format": "git_patch", "text": git_patch(path, old, new)}
     return {"type": "diff", "changes": [change], "patch": patch}
-
-
-def _git_patch(path: str, old: str | None, new: str) -> str:
-    before = (old or "").splitlines(keepends=True)
-    source = "/dev/null" if old is None else path
-    lines = difflib.unified_diff(before, new.splitlines(keepends=True), source, path)
-    marked = (f"{x}" if x.endswith("\n") else f"{x}\n\\ No newline at end of file\n" for x in lines)
-    return f"diff --git {path} {path}\n" + "".join(marked)
 
 
 def commands(told: list[Json]) -> list[Json]:

@@ -42,18 +42,11 @@ async def changes(server: Server, session_id: str, query: ChangesQuery) -> FileC
 
 def _shapes(found: FolderChanges, root: str, too_much: str) -> FileChanges:
     """As many as have room in an answer; the contents and the hunks of a file only if they do."""
-    shown = FileChanges(
-        changes=[],
-        complete=found.complete,
-        tracked=found.tracked,
-        live=found.live,
-        problems=found.problems,
-        left_out=found.left_out,
-        ignored=found.ignored,
-        ignored_count=found.ignored_count,
-    )
+    fields = fields_of(found, FolderChanges)
+    files: list[ChangedFile] = fields.pop("files")
+    shown = FileChanges(changes=[], **fields)
     room = _LARGEST_ANSWER
-    for file in found.files:
+    for file in files:
         room -= _ROW + len(file.path)
         if room < 0:
             shown.complete = False

@@ -16,7 +16,7 @@ async def health(server: Server) -> Health:
 
 
 async def readiness(server: Server) -> Readiness:
-    """Raises Failure with the names of what is not well, and no more: anyone may ask."""
+    """Raises RequestFailed with the names of what is not well, and no more: anyone may ask."""
     hub = server.hub
     checks = {
         "store": hub.store.away is not None,

@@ -187,6 +187,7 @@ export interface Parking extends Fact {
   attempt?: number
   repeats?: boolean
   terms?: TurnTerms | null
+  isDoubted?: boolean
 }
 
 export interface ProgramRun extends Fact {

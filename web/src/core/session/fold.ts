@@ -273,8 +273,9 @@ class Step extends EntrySteps {
     this.notice(event)
     const { parked } = this.state
     if (parked == null || parked.id !== event.parkingId) return
-    const { resumesAt: _before, ...rest } = parked
-    const waiting = event.resumesAt == null ? rest : { ...rest, resumesAt: event.resumesAt }
+    const { resumesAt: _before, isDoubted: _doubted, ...rest } = parked
+    // What waits for a person is not in doubt: the person decides.
+    const waiting = event.resumesAt == null ? rest : { ...parked, resumesAt: event.resumesAt }
     this.state.parked = event.outcome === 'waiting' ? waiting : null
   }
 

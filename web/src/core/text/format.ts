@@ -73,6 +73,12 @@ export function within(path: string, folder: string): string {
   return path.startsWith(root) ? path.slice(root.length) : path
 }
 
+/** What Dragoman said in a session: worded for a terminal, where it follows a name. A path stays as it is. */
+export function sentence(words: string, folder: string): string {
+  const nearby = within(words, folder)
+  return nearby === words ? words.replace(/^\p{Ll}/u, (letter) => letter.toUpperCase()) : nearby
+}
+
 export function plural(n: number, word: string): string {
   return `${n} ${word}${n === 1 ? '' : 's'}`
 }

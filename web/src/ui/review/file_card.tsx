@@ -36,6 +36,7 @@ export function StatusLetter({ change }: { change: FileChange }) {
 
 export function Counts({ added, removed, binary = false }: { added: number; removed: number; binary?: boolean }) {
   if (binary) return <span className="counts quiet">binary</span>
+  if (added + removed === 0) return null
   return <span className="counts"><span className="added">+{added}</span> <span className="removed">−{removed}</span></span>
 }
 
@@ -118,7 +119,7 @@ function Facts({ change, cwd, tracked }: { change: FileChange; cwd: string; trac
   else if (oldMode && newMode && oldMode !== newMode) facts.push(`It was ${MODES[oldMode] ?? oldMode} and is now ${MODES[newMode] ?? newMode}.`)
   else if (newMode === '120000') facts.push('A symbolic link: what is shown is where it leads.')
   if (change.oldPath !== null) facts.push(<>Renamed from <Plain text={within(change.oldPath, cwd)} />.</>)
-  if (change.binary) facts.push(`Binary, or too large to compare: ${bytes(change.oldSize)} before, ${bytes(change.newSize)} now.`)
+  if (change.binary) facts.push(`Binary, or too large to compare: ${sizes(change)}.`)
   if (!tracked && source === 'agent') facts.push('As reported by the agent; Dragoman did not write it.')
   if (source === 'imported') facts.push('Imported: reported by the file this session came from.')
   if (!isFolder && !change.binary && hunksOf(change).length === 0 && change.added + change.removed === 0) {
@@ -127,6 +128,11 @@ function Facts({ change, cwd, tracked }: { change: FileChange; cwd: string; trac
   }
   if (facts.length === 0) return null
   return <p className="filefacts">{facts.map((fact, at) => <span key={at}><Icon name="info" /> {fact} </span>)}</p>
+}
+
+function sizes({ status, oldSize, newSize }: FileChange): string {
+  if (status === 'added') return bytes(newSize)
+  return status === 'deleted' ? `${bytes(oldSize)} before` : `${bytes(oldSize)} before, ${bytes(newSize)} now`
 }
 
 interface HunksProps extends Props {

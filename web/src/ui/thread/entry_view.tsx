@@ -1,7 +1,7 @@
 // One row of the thread, drawn by its kind. It draws again when its own entry changes, and only then.
 
 import { memo, useSyncExternalStore } from 'react'
-import { bytes, clock, duration, plural, table } from '../../core/text/format'
+import { bytes, clock, duration, plural, sentence, table } from '../../core/text/format'
 import { contentOf, entryText, type Entry, type Spoken, type Subagent } from '../../core/session/state'
 import { reveal, visible } from '../../core/text/safe_text'
 import type { LiveSession } from '../../live/session'
@@ -42,7 +42,7 @@ function Body({ session, entry, place, subagent }: Props) {
       return (
         <div className={`notice ${entry.severity}`}>
           <Icon name={entry.severity === 'info' ? 'info' : 'alert'} />
-          <Told lead={entry.title} more={entry.description} />
+          <Told lead={entry.source === 'client' ? sentence(entry.title, session.state.cwd) : entry.title} more={entry.description} />
           {entry.source === 'client' && <span className="tag">Dragoman</span>}
         </div>
       )
@@ -70,9 +70,10 @@ function Told({ lead, more }: { lead: string; more: string | null }) {
   const [first = '', ...rest] = (more ?? '').trimEnd().split('\n')
   const lines = below.length ? [...below, ...(more ? [first, ...rest] : [])] : rest
   const text = lines.join('\n')
+  const follows = below.length === 0 && first !== ''
   return (
     <div className="told">
-      <strong><Plain text={title} /></strong>{below.length === 0 && first && <> <Plain text={first} /></>}
+      <strong><Plain text={title} />{follows && !/[.:!?]$/.test(title) && ':'}</strong>{follows && <> <Plain text={first} /></>}
       {text.trim() && (
         <details open={lines.length <= FEW_LINES}>
           <summary>{plural(lines.length, 'more line')}</summary>

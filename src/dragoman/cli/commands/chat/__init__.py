@@ -30,6 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shared.add_agent_options(parser)
     shared.add_limit_options(parser)
     shared.add_session_options(parser)
+    parser.add_argument(
+        "--notify",
+        metavar="HOW",
+        choices=("off", "bell", "osc9", "osc777"),
+        help="notify you when the chat asks something, and when a long turn ends: by the "
+        "terminal's bell, or by a notification of the terminal, with the sequence OSC 9 or OSC "
+        "777 (default: from the settings, else off)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

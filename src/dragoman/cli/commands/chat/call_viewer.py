@@ -16,7 +16,8 @@ from prompt_toolkit.layout import FormattedTextControl, HSplit, Layout, Window
 
 from dragoman.cli.render.event_text import diff_lines, short_path, tool_output
 from dragoman.cli.render.style import BOLD, DIM, Style
-from dragoman.cli.render.terminal_view import MARKS, painted_line
+from dragoman.cli.render.terminal_view import MARKS, diff_rows
+from dragoman.cli.render.wrap import broken
 from dragoman.cli.standard_streams import terminal_width
 from dragoman.safe_text import reveal, sanitise, single_line
 from dragoman.session.content import TerminalItem
@@ -96,13 +97,13 @@ class CallViewer:
         @on("enter")
         def _(event: KeyPressEvent) -> None:
             self._open ^= {self._calls[self._chosen].id}
-            self._cursor = self._row_of(self._chosen)
+            self._show_chosen(event)
 
         @on("a")
         def _(event: KeyPressEvent) -> None:
             every = {call.id for call in self._calls}
             self._open = set() if self._open == every else every
-            self._cursor = self._row_of(self._chosen)
+            self._show_chosen(event)
 
         self._cursor = self._row_of(self._chosen)
         return keys
@@ -110,6 +111,12 @@ class CallViewer:
     def _move(self, by: int) -> None:
         self._chosen = min(max(self._chosen + by, 0), len(self._calls) - 1)
         self._cursor = self._row_of(self._chosen)
+
+    def _show_chosen(self, event: KeyPressEvent) -> None:
+        """With as much below it as there is room for: the window shows where the cursor is."""
+        room = event.app.output.get_size().rows - 2
+        below = len(self._inside(self._calls[self._chosen]))
+        self._cursor = self._row_of(self._chosen) + min(below, room - 1)
 
     def _scroll(self, by: int) -> None:
         self._cursor = min(max(self._cursor + by, 0), len(self._lines()) - 1)
@@ -147,19 +154,15 @@ class CallViewer:
         lines = [
             self._style(f"      {part}", DIM)
             for line in sanitise(text).strip("\n").split("\n")[:_MOST_LINES]
-            for part in _parts(line.expandtabs(4), room)
+            for part in broken(line.expandtabs(4), room)
             if text
         ]
         for diff in call.diffs:
             lines.append(self._style(f"      {reveal(short_path(diff.path, state.cwd))}", BOLD))
-            changed = diff_lines(diff)[2:]
-            lines += [f"    {painted_line(line[:room], self._style)}" for line in changed]
+            rows = diff_rows(diff_lines(diff)[2:], self._style, terminal_width(), indent=4)
+            lines += [f"    {row}" for row in rows]
         return lines[:_MOST_LINES] or [self._style("      (no output)", DIM)]
 
     def _foot(self) -> str:
         where = f"call {self._chosen + 1} of {len(self._calls)}"
         return self._style(single_line(f"{where} · {_KEYS}", terminal_width() - 1), DIM)
-
-
-def _parts(line: str, room: int) -> list[str]:
-    return [line[at : at + room] for at in range(0, max(len(line), 1), room)]

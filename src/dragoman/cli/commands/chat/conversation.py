@@ -20,42 +20,43 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from dragoman.cli.ask.asker import TerminalAsker, Tty
 from dragoman.cli.ask.session_questions import SessionQuestions
 from dragoman.cli.commands.chat.call_viewer import CallViewer
+from dragoman.cli.commands.chat.chat_session import ChatSession
 from dragoman.cli.commands.chat.completions import Completions
 from dragoman.cli.commands.chat.foreground import edited, run_shell
 from dragoman.cli.commands.chat.notifier import Notifier
 from dragoman.cli.commands.chat.pasted_blocks import PastedBlocks
 from dragoman.cli.commands.chat.prompt import ChatPrompt, bindings
-from dragoman.cli.commands.chat.screen import Screen, ScreenStatus, recap
+from dragoman.cli.commands.chat.screen import ChatStage, Screen, ScreenStatus, recap
 from dragoman.cli.commands.chat.slash_commands import OWN, route, run_command, typed_as
 from dragoman.cli.exit_codes import Exit, UsageError, tell
+from dragoman.cli.render.event_text import cost_words
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BOLD, DIM, RED, Style, can_draw, wants_colour
 from dragoman.cli.render.terminal_view import TerminalView
-from dragoman.cli.render.view import Stage
 from dragoman.cli.render.wrap import folded
-from dragoman.cli.run.agent_setup import client_for, configure, offer_of
+from dragoman.cli.run.agent_setup import client_for, configure
 from dragoman.cli.run.follower import Follower
-from dragoman.cli.run.hub_access import hub_of, is_unused, meant_by, open_live, runs_elsewhere
+from dragoman.cli.run.hub_access import hub_of, meant_by, open_live, runs_elsewhere
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import for_session, prepare
+from dragoman.cli.run.remote_session import check_shared, configure_elsewhere, until_left
 from dragoman.cli.run.steer_command import steer_sentence
 from dragoman.cli.standard_streams import terminal_width
+from dragoman.cli.warm.warm_owner import met
 from dragoman.client.client import Client
 from dragoman.client.sessions.config_options import option_of
-from dragoman.client.sessions.prompts import PromptInput, find_mentions
-from dragoman.client.sessions.session import Session
+from dragoman.client.sessions.prompts import find_mentions
 from dragoman.client.sessions.turn import Turn
-from dragoman.errors import CancelIgnored, CommandNotFound, DragomanError
+from dragoman.errors import CommandNotFound, DragomanError
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.maintenance import told_of_outages
-from dragoman.hub.running.running_session import RunningSession
 from dragoman.hub.stored.stored_sessions import find_session
-from dragoman.safe_text import sanitise, single_line
-from dragoman.session import events as e
+from dragoman.safe_text import columns, sanitise, single_line
 from dragoman.session.content import Content, Text
 from dragoman.session.facts import Offer
 from dragoman.session.state import SessionState
+from dragoman.store.records import SessionRecord
 
 _TWICE_SECONDS = 2.0
 
@@ -80,7 +81,7 @@ class Conversation:
         self._status = ScreenStatus(self._screen, self.style)
         self._screen.on_quiet = self._pause
         self._completions = Completions(OWN)
-        self.notifier = Notifier(self.job.notify, self.job.agent.name)
+        self.notifier = Notifier(options.notify or self.job.notify, self.job.agent.name)
         pasted = PastedBlocks()
         self._prompt = ChatPrompt(
             self._screen,
@@ -103,13 +104,9 @@ class Conversation:
         self._questions: SessionQuestions | None = None
         self._following: asyncio.Task[None] | None = None
         self._hub: Hub | None = None
-        self._live: RunningSession | None = None
-        self._stands_there: set[str] = set()
-        """Turns whose prompt was typed just above: it did not wait, nor come from elsewhere."""
-        self._typed: set[str] = set()
-        """Turns whose prompt was typed here at all."""
-        self._steered: set[str] = set()
-        """What was typed here for a running turn."""
+        self._session: ChatSession | None = None
+        self._minding: asyncio.Task[None] | None = None
+        """Notices that the process has left which runs the session."""
         self.attached: list[tuple[str, Content]] = []
         """What goes with the next prompt, by name."""
         self._view: TerminalView | None = None
@@ -135,8 +132,9 @@ class Conversation:
         return code
 
     def _say_how_to_go_on(self) -> None:
-        if self._live is not None and self._live.state.turns and not self.job.options.no_store:
-            how = f"dragoman chat --resume {self._live.id}"
+        session = self._session
+        if session is not None and session.state.turns and not self.job.options.no_store:
+            how = f"dragoman chat --resume {session.id}"
             print(self.style(f"to continue this session:\n  {how}", DIM))
 
     async def _begin(self, stack: AsyncExitStack) -> bool:
@@ -174,77 +172,113 @@ class Conversation:
         meant = await meant_by(hub, self.job)
         if (record := meant.record) is not None:
             self.job = for_session(self.job, record)
-            if self.job.options.fork is None and await runs_elsewhere(hub, record):
-                without = ", without this proxy" if self.job.options.proxy else ""
-                hint = f"`dragoman watch {record.id}` follows it"
-                raise UsageError(f"another process is running {record.id}{without}; {hint}")
+            if self.job.options.fork is None and await self._runs_elsewhere(hub, record):
+                await configure_elsewhere(hub, self.job, record.id, meant.state)
+                self._join(hub, record, meant.state)
+                return
         job = self.job
         using = hub.using(job.agent.name, job.cwd, meant.offer(job), meant.folders)
         await stack.enter_async_context(using)
         live = await open_live(hub, self.job, meant, asker)
-        self._enter(hub, live, meant.state)
+        self._enter(hub, live.record, meant.state)
         await configure(live.session, self.job)
 
-    def _enter(self, hub: Hub, live: RunningSession, state: SessionState) -> None:
-        """Show what happens in it from where the state is."""
+    async def _runs_elsewhere(self, hub: Hub, record: SessionRecord) -> bool:
+        """Whether another process runs it. One that keeps an agent warm for other options than ours
+        ends first. Raises UsageError for options that the other process cannot carry out."""
+        if not await runs_elsewhere(hub, record):
+            return False
+        attended = self.job.asks or self.job.options.on_ask == "wait"
+        is_elsewhere, warm = await met(hub, self.job, record, attended=attended)
+        if is_elsewhere and warm is None:
+            check_shared(self.job, record)
+        return is_elsewhere
+
+    def _join(self, hub: Hub, record: SessionRecord, now: SessionState) -> None:
+        """Show a session that another process runs, a turn that runs from its beginning."""
+        if now.turn is None:
+            self._enter(hub, record, now)
+        else:
+            before, since = SessionState(), now.turn.seq
+            self._enter(hub, record, before, since=since, asks_from=now.last_seq)
+        self._minding = self._spawn(self._mind_owner(self.session))
+
+    async def _mind_owner(self, session: ChatSession) -> None:
+        """Say that the process has left which ran the session, and send what waits for it here."""
+        await until_left(self.hub, session.id)
+        try:
+            if session.live is None and not await session.take_over():
+                self.say("the process that ran the session has ended", DIM)
+                self.say("your next prompt continues it here", DIM)
+        except DragomanError as error:
+            self._complain(str(error))
+
+    def _enter(
+        self,
+        hub: Hub,
+        record: SessionRecord,
+        state: SessionState,
+        *,
+        since: int = 0,
+        asks_from: int = 0,
+    ) -> None:
+        """Show what happens in it: from where the state is, or from the event `since`."""
         self._leave_session()
-        self._live = live
-        self._completions.state = live.state
-        self._completions.cwd = live.session.cwd
-        view = self._view = TerminalView(self._status, self.style, holds_plan=True)
+        session = self._session = ChatSession(hub, self.job, record, state)
+        self._completions.state = session.shown
+        self._completions.cwd = session.cwd
+        view = self._view = TerminalView(self._status, self.style, in_chat=True)
         self._asker.on_asked = view.asked
         if self.job.asks:
             self._questions = SessionQuestions(
                 hub,
-                live.id,
+                session.id,
                 self.job.agent.name,
                 self._asker,
                 lambda sentence: self.say(sanitise(sentence), DIM),
-                must_answer=True,
+                must_answer=session.live is not None,
             )
-        stage = _ChatStage(self, self._status, view)
-        follower = Follower(stage, state, knows=self._knows, questions=self._questions)
-        follower.listen(hub, live.id)
+        follower = Follower(
+            ChatStage(self._status, view, self.say, self.notifier),
+            state,
+            knows=session.knows,
+            questions=self._questions,
+            since=since,
+            asks_from=asks_from,
+        )
+        follower.listen(hub, session.id)
         self._following = self._spawn(_followed(follower))
 
     def _leave_session(self) -> None:
         """Show nothing more of the session that is shown now."""
-        if self._following is not None:
-            self._following.cancel()
+        for task in (self._following, self._minding):
+            if task is not None:
+                task.cancel()
         if self._questions is not None:
             self._questions.close()
 
-    def _knows(self, event: e.Event) -> bool:
-        """Whether the event is already above the prompt, as it was typed there."""
-        match event:
-            case e.PromptQueued():
-                return event.queue_id in self._typed or event.text in self._steered
-            case e.Steered(outcome="delivered" | "started"):
-                return event.text in self._steered
-            case e.TurnStarted():
-                return event.turn_id in self._stands_there
-            case _:
-                return False
-
     def _greet(self) -> None:
-        info = self._client.agent_info
-        who = single_line(f"{info.title or info.name or self._client.name} {info.version}", 80)
+        session = self.session
+        who = session.agent_name
+        if session.live is not None:
+            info = session.live.agent.client.agent_info
+            who = single_line(f"{info.title or info.name or who} {info.version}", 80).strip()
         # What was typed while the agent started has been echoed; the prompt will show it again.
         clean = "\r\x1b[K" if can_draw(sys.stdout) else ""
-        self.show(f"{clean}{self.style(who.strip(), BOLD)} in {single_line(self.job.cwd, 200)}")
-        if self._live is not None and self._live.state.turns:
-            self._tell_where_it_stands(self._live)
+        where = single_line(self.job.cwd, 200)
+        if columns(f"{who} in {where}") < terminal_width():
+            self.show(f"{clean}{self.style(who, BOLD)} in {where}")
+        else:
+            self.show(f"{clean}{self.style(who, BOLD)}")
+            self.say(where, indent="  in ")
+        self._tell_where_it_stands()
         self.say("/help lists the commands, Ctrl-D quits", DIM)
 
-    def _tell_where_it_stands(self, live: RunningSession) -> None:
-        turns, title = len(live.state.turns), single_line(live.record.title or "", 60)
-        count = f"{turns} turn{'' if turns == 1 else 's'} so far"
-        self.say(f"session {live.id} continues, {count}: {title}", DIM)
-        for line in recap(live.state, self.style):
+    def _tell_where_it_stands(self) -> None:
+        for sentence in self.session.standing:
+            self.say(sentence, DIM)
+        for line in recap(self.session.state, self.style):
             self.show(line)
-        if waiting := len(live.state.queue):
-            some = "a prompt waits" if waiting == 1 else f"{waiting} prompts wait"
-            self.say(f"{some} from before, to be sent before your next prompt", DIM)
 
     async def _talk(self) -> int:
         # Also between two prompts nothing that is typed may be echoed over what is shown.
@@ -284,27 +318,14 @@ class Conversation:
     # ── for commands ──────────────────────────────────────────────────────────────────────────
 
     @property
-    def live(self) -> RunningSession:
-        assert self._live is not None
-        return self._live
-
-    @property
     def hub(self) -> Hub:
         assert self._hub is not None
         return self._hub
 
     @property
-    def session(self) -> Session:
-        return self.live.session
-
-    @property
-    def _client(self) -> Client:
-        return self.live.agent.client
-
-    @property
-    def queued(self) -> list[Turn]:
-        """The turns that wait, in order."""
-        return self.session.queued
+    def session(self) -> ChatSession:
+        assert self._session is not None
+        return self._session
 
     def say(self, text: str, *codes: str, indent: str = "") -> None:
         """A sentence above the prompt, in lines that fit; what it holds is safe to show."""
@@ -330,64 +351,65 @@ class Conversation:
 
     async def begin_anew(self) -> None:
         """Another session with the same agent, which is started again if it is gone."""
-        assert self._hub is not None
-        job, before = self.job, self._live
-        live = await self._hub.create(
+        job, before = self.job, self.session
+        live = await self.hub.create(
             job.agent.name,
             job.cwd,
             additional_directories=job.more_folders,
-            offer=offer_of(job.options) if before is None else before.record.offer,
-            system_prompt=job.system_prompt if before is None else before.record.system_prompt,
+            offer=before.record.offer,
+            system_prompt=before.record.system_prompt,
         )
         try:
             await configure(live.session, job)
         except (UsageError, DragomanError) as error:
             self._complain(str(error))  # the session exists anyway
         self._put_down()
-        self._enter(self._hub, live, SessionState())
+        self._enter(self.hub, live.record, SessionState())
         self.say("a new session", BOLD)
-        if before is not None:
-            await self._leave_behind(before)
+        await self._leave_behind(before)
 
     async def resume(self, word: str) -> None:
         """Continue another session of this agent in this folder. Raises UsageError for any other,
         UnknownSession, and what opening it raises."""
-        hub, before = self.hub, self.live
+        hub, before = self.hub, self.session
         record = await find_session(hub.store, word, self.job.cwd)
         if record.id == before.id:
             raise UsageError(f"this is session {record.id}")
-        if (record.agent, record.cwd) != (before.record.agent, before.record.cwd):
+        if (record.agent, record.cwd) != (before.record.agent, before.cwd):
             whose = f"session {record.id} is one of {record.agent} in {record.cwd}"
             raise UsageError(f"{whose}; leave, and use dragoman chat --resume {record.id}")
-        if await runs_elsewhere(hub, record):
-            hint = f"`dragoman watch {record.id}` follows it"
-            raise UsageError(f"another process is running {record.id}; {hint}")
         state = await hub.state(record.id)
-        live = await hub.open(record.id, on_reset=self.job.options.on_reset)
-        self._put_down()
-        self._enter(hub, live, state)
-        self._tell_where_it_stands(live)
+        if await self._runs_elsewhere(hub, record):
+            self._put_down()
+            self._join(hub, record, state)
+        else:
+            live = await hub.open(record.id, on_reset=self.job.options.on_reset)
+            self._put_down()
+            self._enter(hub, live.record, state)
+        self._tell_where_it_stands()
         await self._leave_behind(before)
 
-    async def _leave_behind(self, before: RunningSession) -> None:
+    async def _leave_behind(self, before: ChatSession) -> None:
         if before.state.turns and not self.job.options.no_store:
             self.say(f"the previous session is kept as {before.id}", DIM)
-        await self.hub.detach(before)
-        if is_unused(before):
-            await self.hub.delete(before.id, local=True)
+        if (live := before.live) is not None:
+            await self.hub.detach(live)
+            if live.is_unused:
+                await self.hub.delete(before.id, local=True)
 
     def _put_down(self) -> None:
         """Nothing is sent, or continues, behind the back of a person who leaves the session."""
         self._status.fresh_line()
-        if self._live is None:
+        if (session := self._session) is None:
             return
-        mine = (turn for turn in self.queued if turn.id in self._typed)
-        for turn in [turn for turn in mine if self.session.steering.is_here(turn)]:
-            self.session.drop_queued(turn)
-            words = "".join(part.text for part in turn.content)
+        for words in session.drop_typed():
             self.say(f"not sent: {single_line(words, 60)}", DIM)
-        running = self.session.state.turn
-        if self._is_busy() and running is not None and running.status != "cancelling":
+        if not session.is_busy:
+            return
+        running = session.state.turn
+        if session.live is None:
+            self.say("the turn continues where the session is running", DIM)
+        elif running is not None and running.status != "cancelling":
             self.say("the running turn is cancelled", DIM)
 
     # ── what was typed ────────────────────────────────────────────────────────────────────────
@@ -443,7 +465,7 @@ class Conversation:
         else:
             self._spawn(run())
 
-    def _with_attachments(self, text: str) -> PromptInput:
+    def _with_attachments(self, text: str) -> str | list[Content]:
         if not self.attached:
             return text
         links = find_mentions(text, self.session.cwd).links
@@ -451,26 +473,21 @@ class Conversation:
         return [Text(text), *links, *contents]
 
     async def _send(self, text: str) -> None:
-        assert self._live is not None
-        was_lost = self._client.connection_error is not None
+        session = self.session
+        was_lost = session.has_lost_its_agent
         text = text.encode("utf-8", "replace").decode()
-        turn = await self._live.prompt(self._with_attachments(text))
-        self._typed.add(turn.id)
+        sent = await session.prompt(self._with_attachments(text))
+        if sent.turn is not None:
+            self._spawn(_end_of(sent.turn))
         if was_lost:
             self.say("the agent was restarted, and the session continues", DIM)
-        if turn in self.queued:
-            drop = typed_as("drop", {command.name for command in self.session.state.commands})
-            self.say(f"queued: {len(self.queued)} waiting; {drop} withdraws it", DIM)
-        else:
-            self._stands_there.add(turn.id)
-        self._spawn(_end_of(turn))
+        if sent.is_queued:
+            drop = typed_as("drop", {command.name for command in session.state.commands})
+            waiting = max(len(session.state.queue), 1)
+            self.say(f"queued: {waiting} waiting; {drop} withdraws it", DIM)
 
     async def _steer(self, text: str) -> None:
-        text = text.encode("utf-8", "replace").decode()
-        self._steered.add(text)
-        reply = await self.live.execute(c.SteerTurn(text))
-        if reply["turn"] is not None:
-            self._typed.add(reply["turn"])
+        reply = await self.session.steer(text.encode("utf-8", "replace").decode())
         if reply["outcome"] not in ("refused", "unsure"):  # of those the session's events tell
             self.say(steer_sentence(reply["outcome"], reply["reason"]), DIM)
 
@@ -493,17 +510,19 @@ class Conversation:
         if running is not None and running.status == "cancelling":
             self.leave(Exit.CANCELLED)
             return
-        self.say("cancelling; Ctrl-C again ends the agent", DIM)
+        does = "leaves" if self.session.live is None else "ends the agent"
+        self.say(f"cancelling; Ctrl-C again {does}", DIM)
         self._spawn(self._cancel_session())
 
     async def _cancel_session(self) -> None:
         try:
-            await self.session.cancel()
-        except CancelIgnored as error:
-            self._complain(f"{error}; Ctrl-C ends it")
+            await self.session.send(c.Cancel())
+        except DragomanError as error:
+            ends = "" if self.session.live is None else "; Ctrl-C ends it"
+            self._complain(f"{error}{ends}")
 
     def _is_busy(self) -> bool:
-        return self._live is not None and self._live.session.busy
+        return self._session is not None and self._session.is_busy
 
     # ── showing ───────────────────────────────────────────────────────────────────────────────
 
@@ -518,16 +537,16 @@ class Conversation:
 
     def _toolbar(self) -> str:
         """What is happening, first: a narrow window has no room for the rest."""
-        if self._live is None:
+        if self._session is None:
             return ""
-        state = self._live.state
+        state = self._session.state
         asking = self._prompt.is_asking
         model = option_of(state.config_options, "model")
         parts = [
             "waiting for your answer" if asking else self._status.words,
             f"{len(state.queue)} queued" if state.queue else "",
             self._keys_now,
-            self._client.name,
+            self._session.agent_name,
             "" if state.mode is None else state.mode.name,
             "" if model is None else str(model.value),
             _context(state),
@@ -556,38 +575,24 @@ class Conversation:
             self.leave(Exit.FAILED)
 
 
-class _ChatStage(Stage):
-    """One session above the prompt."""
-
-    def __init__(self, talk: Conversation, status: Status, view: TerminalView) -> None:
-        self.status = status
-        self._talk = talk
-        self._view = view
-
-    def asked(self, text: str) -> None:
-        self._talk.say(sanitise(text), DIM, indent="› ")
-
-    def show(self, event: e.Event, state: SessionState) -> None:
-        self._view.show(event, state)
-        self._talk.notifier.see(event)
-
-    def remark(self, sentence: str, *, failed: bool = False) -> None:
-        self._talk.say(sanitise(sentence), RED if failed else DIM)
-
-
 async def _followed(follower: Follower) -> None:
     """For as long as the session is there."""
     await follower.follow(lambda: False)
 
 
 async def _end_of(turn: Turn) -> None:
+    """Awaited, it says that nobody but us answers its questions."""
     with suppress(DragomanError):  # the event that ends the turn says so
         await turn
 
 
 def _context(state: SessionState) -> str:
     usage = state.usage
-    return f"context {usage.used * 100 // usage.size} %" if usage and usage.size else ""
+    if usage is None:
+        return ""
+    cost = "" if usage.cost is None else cost_words(usage.cost)
+    context = f"context {usage.used * 100 // usage.size} %" if usage.size else ""
+    return " · ".join(filter(None, (context, cost)))
 
 
 def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Output above the prompt of a chat: whole lines, and a recap of a continued session.
+"""Output above the prompt of a chat: whole lines, events, and a recap of a continued session.
 
 A prompt that is being edited can only be kept intact if nothing but whole lines is written above
 it. So lines go out through prompt_toolkit, and the last, unfinished one is drawn with the prompt.
@@ -10,16 +10,21 @@ import asyncio
 import re
 import sys
 from collections.abc import Callable
+from typing import Protocol
 
 from prompt_toolkit.application import get_app_or_none
 from prompt_toolkit.application.run_in_terminal import run_in_terminal
 
+from dragoman.cli.commands.chat.notifier import Notifier
 from dragoman.cli.render.markdown.markdown_stream import MarkdownStream
 from dragoman.cli.render.status_line import Status
-from dragoman.cli.render.style import DIM, RESET, Style
+from dragoman.cli.render.style import DIM, RED, RESET, Style
+from dragoman.cli.render.terminal_view import TerminalView
+from dragoman.cli.render.view import Stage
 from dragoman.cli.render.wrap import folded
 from dragoman.cli.standard_streams import terminal_width
 from dragoman.safe_text import sanitise, single_line
+from dragoman.session import events as e
 from dragoman.session.state import AgentEntry, SessionState, UserEntry
 
 # Often enough to look like a stream, seldom enough for a flood.
@@ -105,6 +110,39 @@ class ScreenStatus(Status):
 
     def wipe(self) -> None:
         pass
+
+
+class SayLine(Protocol):
+    """Prints a sentence above the prompt."""
+
+    def __call__(self, text: str, *codes: str, indent: str = "") -> None: ...
+
+
+class ChatStage(Stage):
+    """One session above the prompt."""
+
+    def __init__(
+        self, status: Status, view: TerminalView, say: SayLine, notifier: Notifier
+    ) -> None:
+        self.status = status
+        self._view = view
+        self._say = say
+        self._notifier = notifier
+
+    def present(self, event: e.Event, state: SessionState, *, known: bool = False) -> None:
+        super().present(event, state, known=known)
+        if isinstance(event, e.TurnEnded):
+            self._say("")  # room between two turns
+
+    def asked(self, text: str) -> None:
+        self._say(sanitise(text), DIM, indent="› ")
+
+    def show(self, event: e.Event, state: SessionState) -> None:
+        self._view.show(event, state)
+        self._notifier.see(event)
+
+    def remark(self, sentence: str, *, failed: bool = False) -> None:
+        self._say(sanitise(sentence), RED if failed else DIM)
 
 
 def _open_paint(text: str) -> str:

@@ -15,6 +15,7 @@ from dragoman.cli.render.event_text import called
 from dragoman.cli.render.markdown.transcript import transcript
 from dragoman.cli.render.style import DIM
 from dragoman.cli.run.job import attachment
+from dragoman.cli.standard_streams import terminal_width
 from dragoman.safe_text import single_line
 from dragoman.session.state import AgentEntry
 from dragoman.store.archive import exported
@@ -36,9 +37,12 @@ async def list_sessions(talk: Conversation, text: str) -> None:
     if not records:
         talk.say("no sessions in this folder")
     for record in records:
-        mark = "*" if record.id == talk.live.id else " "
+        mark = "*" if record.id == talk.session.id else " "
         when = ago(time.time() - record.updated_at)
         indent = f"  {mark} {record.id[:10]}  {record.status:<11} {when:>4}  "
+        if len(indent) > terminal_width() // 2:  # then the title has a line of its own
+            talk.say(indent.rstrip())
+            indent = "    "
         talk.say(single_line(called(record.name, record.title), 120) or "-", indent=indent)
 
 
@@ -50,18 +54,19 @@ async def resume(talk: Conversation, text: str) -> None:
 
 async def export(talk: Conversation, text: str) -> None:
     """As Markdown, or where the name ends in .jsonl as a file that can be imported."""
-    live, hub = talk.live, talk.hub
-    path = _place(talk, text or f"{live.id}.md")
+    session, hub = talk.session, talk.hub
+    path = place(talk, text or f"{session.id}.md")
     if talk.job.options.no_store:
         raise UsageError("this chat is not recorded (--no-store)")
-    await live.recording.shown()
+    if session.live is not None:
+        await session.live.recording.shown()
     try:
         with _new_file(path) as file:
             if path.suffix == ".jsonl":
-                async for line in exported(hub.store, live.id):
+                async for line in exported(hub.store, session.id):
                     file.write(line)
             else:
-                async for piece in transcript(live.record, hub.thread(live.id)):
+                async for piece in transcript(session.record, hub.thread(session.id)):
                     file.write(piece.encode("utf-8", "replace"))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -75,7 +80,8 @@ def _new_file(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, flags, 0o600), "wb")
 
 
-def _place(talk: Conversation, name: str) -> Path:
+def place(talk: Conversation, name: str) -> Path:
+    """The file that a person means, from the folder of the session."""
     return Path(talk.session.cwd, os.path.expanduser(name))
 
 
@@ -83,7 +89,7 @@ async def attach(talk: Conversation, text: str) -> None:
     if text == "clear":
         talk.attached.clear()
     elif text:
-        path = _place(talk, text.strip("\"'"))
+        path = place(talk, text.strip("\"'"))
         talk.attached.append((path.name, attachment(str(path))))
     names = ", ".join(single_line(name, 60) for name, _ in talk.attached)
     talk.say(f"with the next prompt: {names}" if names else "nothing is attached")

@@ -7,21 +7,21 @@ since it says so. `:name` is always ours, `//name` always goes to the agent, as 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from dragoman.cli.commands.chat import session_commands
+from dragoman.cli.commands.sessions.undo import change_lines, missing_from
 from dragoman.cli.options import as_typed, assignment, choices_of, typed
 from dragoman.cli.render.event_text import tool_output
 from dragoman.cli.render.style import BOLD
-from dragoman.cli.render.terminal_view import painted_diff
 from dragoman.cli.standard_streams import terminal_width
 from dragoman.client.sessions.config_options import option_of
-from dragoman.host.snapshots.folder_changes import ChangedFile
-from dragoman.host.workspace.changes import Change
+from dragoman.hub.cluster import commands as c
 from dragoman.safe_text import columns, reveal, sanitise, single_line
 from dragoman.session.content import TerminalItem, Text
 from dragoman.session.facts import Command
@@ -39,7 +39,8 @@ OWN = {
     "drop": "withdraw the last queued prompt, or one by number: /drop N",
     "output": "show all output of the last tool call or command, or the one N before: /output N",
     "changes": "show the files written in this session",
-    "revert": "undo those writes; /revert force includes files that have changed since",
+    "revert": "undo those writes; /revert FILE only those to it; /revert force includes files that "
+    "have changed since",
     "attach": "send a file with the next prompt: /attach FILE; /attach clear takes all back",
     "copy": "copy the last answer, or the one N before: /copy N",
     "editor": "write the prompt in $VISUAL or $EDITOR, like Ctrl-X Ctrl-E",
@@ -131,7 +132,7 @@ def _rows(talk: Conversation, title: str, rows: Mapping[str, str]) -> None:
 async def _mode(talk: Conversation, text: str) -> None:
     state = talk.session.state
     if text:
-        await talk.session.set_mode(text)
+        await talk.session.send(c.SetMode(text))
         if state.modes is None:  # else an event of the session tells it
             talk.say(f"mode: {single_line(text, 60)}")
     elif state.modes is not None:
@@ -142,7 +143,7 @@ async def _mode(talk: Conversation, text: str) -> None:
 
 async def _model(talk: Conversation, text: str) -> None:
     if text:
-        await talk.session.set_model(text)
+        await talk.session.send(c.SetModel(text))
         talk.say(f"model: {single_line(text, 60)}")
     else:
         _option(talk, "model")
@@ -167,7 +168,7 @@ def _choices(talk: Conversation, choices: list[tuple[str, str]], current: str) -
 async def _set(talk: Conversation, text: str) -> None:
     if text:
         option, value = assignment(text)
-        await talk.session.set_config_option(option, typed(talk.session.state, option, value))
+        await talk.session.send(c.SetConfig(option, typed(talk.session.state, option, value)))
         talk.say(f"{single_line(option, 60)}: {single_line(value, 60)}")
         return
     options = talk.session.state.config_options
@@ -179,19 +180,22 @@ async def _set(talk: Conversation, text: str) -> None:
 
 
 async def _queue(talk: Conversation, text: str) -> None:
-    if not talk.queued:
+    queue = talk.session.state.queue
+    if not queue:
         talk.say("nothing is queued")
-    for number, turn in enumerate(talk.queued, 1):
-        words = "".join(part.text for part in turn.content if isinstance(part, Text))
+    for number, prompt in enumerate(queue, 1):
+        words = "".join(part.text for part in prompt.content if isinstance(part, Text))
         talk.say(single_line(words, 80), indent=f"  {number}. ")
 
 
 async def _drop(talk: Conversation, text: str) -> None:
-    number = int(text) if text.isdecimal() else len(talk.queued)
-    if (text and not text.isdecimal()) or not 0 < number <= len(talk.queued):
+    queue = talk.session.state.queue
+    number = int(text) if text.isdecimal() else len(queue)
+    if (text and not text.isdecimal()) or not 0 < number <= len(queue):
         raise ValueError("no such prompt in the queue")
-    talk.session.drop_queued(talk.queued[number - 1])
-    talk.say(f"dropped; {len(talk.queued)} left in the queue")
+    left = len(queue) - 1
+    await talk.session.send(c.DropQueued(queue[number - 1].id))
+    talk.say(f"dropped; {left} left in the queue")
 
 
 async def _output(talk: Conversation, text: str) -> None:
@@ -217,31 +221,23 @@ def _outputs(state: SessionState) -> Iterator[tuple[str, str]]:
 
 
 async def _changes(talk: Conversation, text: str) -> None:
-    await talk.live.recall()
-    found, told = await talk.session.changes(), await talk.live.told()
-    if not found.files and not told:
-        talk.say("nothing was written")
-    _show_changes(talk, found.files)
-    for each in found.problems:
-        talk.say(f"incomplete: {each.reason}")
-    if told:
-        talk.say("imported: as reported by the imported file; it cannot be reverted")
-        _show_changes(talk, told)
-
-
-def _show_changes(talk: Conversation, changes: Sequence[Change | ChangedFile]) -> None:
-    for change in changes:
-        lines = change.diff(talk.session.cwd).removesuffix("\n").split("\n")
-        for line in painted_diff(lines, talk.style, _DIFF_LINES):
-            talk.show(line)
+    found = await talk.hub.folders.changes(talk.session.id)
+    width, most = terminal_width(), _DIFF_LINES
+    for line in change_lines(found, talk.session.cwd, talk.style, width, most):
+        talk.show(line)
+    for line in missing_from(found, talk.session.cwd):
+        talk.say(line)
 
 
 async def _revert(talk: Conversation, text: str) -> None:
-    if text not in ("", "force"):
-        raise ValueError("expected nothing, or force")
-    await talk.live.recall()
+    words = shlex.split(text)  # raises ValueError for a quote without its end
+    force = words[:1] == ["force"]
+    paths = [str(session_commands.place(talk, word)) for word in words[force:]]
     # The session's events report what was reverted.
-    if not (await talk.session.revert(force=text == "force")).paths:
+    reply = await talk.session.send(c.Revert(force=force, paths=paths or None))
+    if reply.get("waits"):
+        talk.say("the revert waits for the end of the turn")
+    elif not reply["paths"]:
         talk.say("nothing to revert")
 
 

@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = (
         "examples:\n"
-        '  dragoman --session fix --on-ask wait "fix the test" &\n'
+        '  dragoman --session fix --no-wait --on-ask wait "fix the test"\n'
         "  dragoman wait fix --timeout 30m > answer.md\n\n"
         "A session is idle when no turn is running and no prompt is queued or parked. If\n"
         "no process runs the session, the command does not wait, and leaves queued and\n"

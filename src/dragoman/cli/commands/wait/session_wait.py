@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from itertools import takewhile
 
 from dragoman.cli.exit_codes import Exit, ended_with, tell
 from dragoman.cli.render.event_text import ALL_REFUSED, Tally
@@ -16,7 +15,7 @@ from dragoman.hub.stored.stored_sessions import stored_state
 from dragoman.safe_text import sanitise
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce
-from dragoman.session.state import AgentEntry, SessionState
+from dragoman.session.state import SessionState, answer_of
 from dragoman.store.records import SessionRecord, decode_events
 
 _LOOK_SECONDS = 1.0
@@ -92,10 +91,8 @@ class _Waiting:
         if not state.turns:
             return Exit.DONE
         turn = state.turns[-1]
-        ours = takewhile(lambda each: each.turn_id in (turn.id, None), reversed(state.entries))
-        said = [x.text.strip() for x in ours if isinstance(x, AgentEntry) and x.turn_id]
-        if said:
-            print(sanitise("\n\n".join(reversed(said))))
+        if said := answer_of(state, turn.id):
+            print(sanitise(said))
         if tally.limited:
             return Exit.LIMIT
         if turn.status == "cancelled":

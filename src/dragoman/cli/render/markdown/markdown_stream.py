@@ -15,27 +15,28 @@ from dragoman.cli.render.markdown.code_colours import CodeColours
 from dragoman.cli.render.markdown.table_layout import TableLines
 from dragoman.cli.render.style import BOLD, CYAN, DIM, ITALIC, STRUCK, UNDERLINE, Codes, Style
 from dragoman.cli.render.wrap import Wrap
+from dragoman.lazy_pattern import lazy_pattern
 
 _SPAN = 300
 _LINE = 4000
 
 # The beginning of a line that more characters could turn into another kind of line.
-_UNDECIDED = re.compile(
+_UNDECIDED = lazy_pattern(
     r"[ \t]*(?:`{1,2}|~{1,2}|#{1,6}|>|[-*_+][-*_ ]*(?:(?<= )\[(?:[ xX]\]?)?)?|\d{1,9}[.)]?)?\Z"
 )
-_FENCE = re.compile(r"[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*")
-_TABLE = re.compile(r"[ \t]*\|")
-_RULE = re.compile(r"[ \t]*(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})(?=\n|\Z)")
-_HEADING = re.compile(r" {0,3}(?P<level>#{1,6})[ \t]")
-_QUOTE = re.compile(r" {0,3}>[ \t]?")
-_ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+]|\d{1,9}[.)])[ \t]")
-_TASK = re.compile(r"\[(?P<done>[ xX])\][ \t]")
-_INDENT = re.compile(r"[ \t]*")
+_FENCE = lazy_pattern(r"[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*")
+_TABLE = lazy_pattern(r"[ \t]*\|")
+_RULE = lazy_pattern(r"[ \t]*(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})(?=\n|\Z)")
+_HEADING = lazy_pattern(r" {0,3}(?P<level>#{1,6})[ \t]")
+_QUOTE = lazy_pattern(r" {0,3}>[ \t]?")
+_ITEM = lazy_pattern(r"(?P<indent>[ \t]*)(?P<mark>[-*+]|\d{1,9}[.)])[ \t]")
+_TASK = lazy_pattern(r"\[(?P<done>[ xX])\][ \t]")
+_INDENT = lazy_pattern(r"[ \t]*")
 
-_SPECIAL = re.compile(r"[*_`~&\[\\\n]")
-_MARKS = re.compile(r"\*+|_+|`+|~+")
-_ENTITY = re.compile(r"&(?P<name>#?\w{1,8});")
-_MAYBE_ENTITY = re.compile(r"&#?\w{0,8}\Z")
+_SPECIAL = lazy_pattern(r"[*_`~&\[\\\n]")
+_MARKS = lazy_pattern(r"\*+|_+|`+|~+")
+_ENTITY = lazy_pattern(r"&(?P<name>#?\w{1,8});")
+_MAYBE_ENTITY = lazy_pattern(r"&#?\w{0,8}\Z")
 _ENTITIES = {
     "amp": "&",
     "lt": "<",
@@ -52,7 +53,7 @@ _ENTITIES = {
     "times": "×",
 }
 """Those that models write; any other stays as it is."""
-_LINK = re.compile(r"\[(?P<text>[^\[\]\n]+)\]\((?P<url>[^()\s]+)\)")
+_LINK = lazy_pattern(r"\[(?P<text>[^\[\]\n]+)\]\((?P<url>[^()\s]+)\)")
 _PUNCTUATION = frozenset("\\`*_{}[]()#+-.!|<>~")
 
 

@@ -5,10 +5,10 @@ Where there is too little room for columns, each row is a list of its cells. Pur
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from dragoman.cli.render.style import BOLD, DIM, Codes, Style
+from dragoman.lazy_pattern import lazy_pattern
 from dragoman.safe_text import columns
 
 _MOST = 64 << 10
@@ -16,9 +16,9 @@ _MOST = 64 << 10
 _NARROW = 8
 """Columns of the terminal that a cell needs, unless all of its text takes fewer."""
 _GAP = 3
-_CELLS = re.compile(r"(?<!\\)\|")
-_RULE = re.compile(r"[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*(?:\||(?=\n|\Z)))+[ \t]*\Z")
-_paint = re.compile(r"\x1b\[[0-9;]*m")
+_CELLS = lazy_pattern(r"(?<!\\)\|")
+_RULE = lazy_pattern(r"[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*(?:\||(?=\n|\Z)))+[ \t]*\Z")
+_paint = lazy_pattern(r"\x1b\[[0-9;]*m")
 
 PaintCell = Callable[[str, Codes, int], str]
 """Lays out a text with these codes, in lines of so many columns."""

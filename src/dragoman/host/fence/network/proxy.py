@@ -227,10 +227,15 @@ class _Flow:
             await self._some(request.length, source, sink)
             return
         while size := await self._size(source, sink):
-            await self._some(size + 2, source, sink)
-        while (trailer := await self._line(source)) != b"\r\n":
-            await self._put(trailer, sink)
-        await self._put(trailer, sink)
+            await self._some(size, source, sink)
+            if await source.readexactly(2) != b"\r\n":
+                raise ValueError("a chunk is longer than its size")
+            await self._put(b"\r\n", sink)
+        # No server needs the fields after the body, and one that reads bare line feeds might take
+        # another request out of them.
+        while await self._line(source) != b"\r\n":
+            pass
+        await self._put(b"\r\n", sink)
 
     async def _some(
         self, count: int, source: asyncio.StreamReader, sink: asyncio.StreamWriter
@@ -393,6 +398,8 @@ def read_request(head: bytes) -> ProxiedRequest:
     host, port = _host_of(authority)
     fields = [_field(each) for each in lines]
     length, is_chunked = _body(fields)
+    if is_chunked and version == b"HTTP/1.0":
+        raise ValueError("HTTP/1.0 has no chunks")
     return ProxiedRequest(
         host, port or 80, _head(method, authority, path, version, fields), length, is_chunked
     )
