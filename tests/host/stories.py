@@ -5,12 +5,14 @@ Whatever either of them writes has a number of its own, so that it can be looked
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import shutil
 import sys
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -28,7 +30,8 @@ from dragoman.session.events import WorkspaceSnapshot
 State = Mapping[str, object]
 """What `contents` finds."""
 NAMES = ("one", "two", "tool", "d/three", "d/e/four", "d", "d/e", "new", "f/g", "one/inside")
-_TRACED = ("journal.py", "atomic.py", "jail.py", "undo_plan.py", "shadow.py", "snapshots.py")
+_DOING = ("journal.py", "atomic.py", "jail.py")
+_TRACED = (*_DOING, "undo_plan.py", "shadow.py", "snapshots.py")
 _MOST_ANSWERS = 12
 
 
@@ -192,16 +195,23 @@ class Hand:
 class Interruption:
     """Has someone act between any two lines of a restore; `touched` is what was changed."""
 
-    def __init__(self, folder: Path, act: Callable[[], None], line: int | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        act: Callable[[], None],
+        line: int | None,
+        where: tuple[str, ...] = _TRACED,
+    ) -> None:
         self.touched: dict[str, object] = {}
         self.happened = False
         self._folder = folder
         self._act = act
         self._left = line
+        self._where = where
         self._mutex = threading.Lock()
 
     def trace(self, frame: FrameType, event: str, _: object) -> object:
-        if self._left is None or not frame.f_code.co_filename.endswith(_TRACED):
+        if self._left is None or not frame.f_code.co_filename.endswith(self._where):
             return None
         if event == "line":
             with self._mutex:
@@ -228,11 +238,15 @@ class Interruption:
             return
         threading.settrace(self.trace)  # type: ignore[arg-type]
         sys.settrace(self.trace)  # type: ignore[arg-type]
+        # Only a thread that is started from now on is traced.
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor())
         try:
             yield
         finally:
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]
+            loop.set_default_executor(ThreadPoolExecutor())
 
 
 class Asked(msgspec.Struct):
@@ -347,7 +361,8 @@ class Story:
         raise AssertionError("no answer to the conflicts is enough")
 
     async def _try(self, asked: Asked, choices: Choices, line: int | None) -> RevertConflict | None:
-        interruption = Interruption(self.folder, self.person.act, line)
+        where = self.dice.choice((_TRACED, _DOING))
+        interruption = Interruption(self.folder, self.person.act, line, where)
         before, known = contents(self.folder), len(self.watched.events)
         done, conflict = Reverted(), None
         with interruption.at_work():

@@ -49,6 +49,10 @@ def contents(folder: Path, *, but: Collection[str] = ()) -> dict[str, object]:
     return found
 
 
+def lines(*numbers: int) -> str:
+    return "".join(f"line {number}\n" for number in numbers)
+
+
 class Watched:
     """A folder whose turns are watched, without an agent: `turn` does what an agent would."""
 

@@ -11,9 +11,10 @@ import functools
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
@@ -25,6 +26,9 @@ from dragoman.host.snapshots.shadow import Shadow
 from dragoman.host.workspace.atomic import Existing, Swap, read_up_to, remove, replace
 from dragoman.host.workspace.jail import Jail, Known, Target, at, reason_of
 from dragoman.host.workspace.regular_file import SAFELY
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 _BATCH = 64 << 20
 _OVERTAKEN = "it was changed just now"
@@ -67,6 +71,16 @@ class RestoreJournal(msgspec.Struct):
     journal, all of them are to be done."""
 
 
+class Done(msgspec.Struct, frozen=True):
+    """What a restore did to a folder itself: some of its journal may have been done by others
+    meanwhile, and is not the restore's to undo."""
+
+    operations: list[Operation]
+    made: list[bytes]
+    """Folders, also those that files needed."""
+    emptied: list[bytes]
+
+
 _WHOLE, _PART, _NEW = ".json", ".part", ".new"
 
 
@@ -80,15 +94,16 @@ def rests(directory: Path) -> list[Path]:
     return [each for end in (_PART, _NEW) for each in (directory / "journal").glob(f"*{end}")]
 
 
-async def carry_out(works: Sequence[tuple[Shadow, RestoreJournal]]) -> None:
-    """Do all of it, or nothing. Raises RevertConflict. For one who holds the locks."""
+async def carry_out(works: Sequence[tuple[Shadow, RestoreJournal]]) -> list[Done]:
+    """Do all of it, or nothing, also if this is cancelled. Raises RevertConflict. For one who holds
+    the locks."""
     paths = [_path(shadow, journal.restore_id, _PART) for shadow, journal in works]
     first, journal = works[0]
     paths[0] = _path(first, journal.restore_id, _WHOLE)
     others = [os.fsencode(shadow.directory) for shadow, _ in works[1:]]
     try:
-        await asyncio.to_thread(_write_all, paths, [each for _, each in works], others)
-    except OSError:
+        await _in_thread(_write_all, paths, [each for _, each in works], others)
+    except BaseException:
         _remove([*paths, *(path.with_suffix(_NEW) for path in paths)])
         raise
     done: list[_Work] = []
@@ -96,8 +111,9 @@ async def carry_out(works: Sequence[tuple[Shadow, RestoreJournal]]) -> None:
         for shadow, journal in works:
             done.append(_Work(shadow, journal.restore_id))
             await done[-1].do(journal)
+        return [each.done for each in done]
     except BaseException as error:
-        left = await asyncio.shield(_take_back(done))
+        left = await completed(_take_back(done))
         if isinstance(error, RevertConflict):
             error.reasons.update(left)
         raise
@@ -111,6 +127,25 @@ async def _take_back(done: Sequence[_Work]) -> dict[str, str]:
     for each in reversed(done):
         left |= await each.take_back()
     return left
+
+
+async def completed(work: Coroutine[object, object, T]) -> T:
+    """What it comes to; one who is cancelled meanwhile is, once it is done."""
+    task = asyncio.create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled from (None if task.cancelled() else task.exception())
+    return task.result()
+
+
+async def _in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """A thread cannot be stopped: what takes its work back has to wait for it."""
+    return await completed(asyncio.to_thread(function, *args, **kwargs))
 
 
 def unfinished(path: Path) -> list[Path]:
@@ -177,27 +212,32 @@ class _Work:
         self._emptied: list[tuple[str, int]] = []
         """Folders that were removed, each before the one it was in, with their permissions."""
 
+    @property
+    def done(self) -> Done:
+        made = [os.fsencode(each) for each in self._made]
+        return Done(self._done, made, [os.fsencode(path) for path, _ in self._emptied])
+
     async def do(self, journal: RestoreJournal) -> None:
         """What is deleted makes room for what is created."""
         deleted = [each for each in journal.operations if each.after is None]
         created = [each for each in journal.operations if each.after is not None]
         await self._place_all(deleted)
-        await asyncio.to_thread(self._remove, journal.emptied)
+        await _in_thread(self._remove, journal.emptied)
         await self._place_all(created)
-        await asyncio.to_thread(self._make, [(os.fsdecode(each), None) for each in journal.made])
+        await _in_thread(self._make, [(os.fsdecode(each), None) for each in journal.made])
 
     async def take_back(self) -> dict[str, str]:
         left: dict[str, str] = {}
         done, self._done, self._left = self._done, [], left
         await self._place_all([each.back for each in reversed(done) if each.before is None])
-        await asyncio.to_thread(self._jail.remove_directories, self._made)
-        await asyncio.to_thread(self._make, self._emptied[::-1])
+        await _in_thread(self._jail.remove_directories, self._made)
+        await _in_thread(self._make, self._emptied[::-1])
         await self._place_all([each.back for each in reversed(done) if each.before is not None])
         return left
 
     async def clean_up(self, journal: RestoreJournal) -> None:
         """What a killed process may have left under names of its own."""
-        await asyncio.to_thread(self._clean_up, journal)
+        await _in_thread(self._clean_up, journal)
 
     def _clean_up(self, journal: RestoreJournal) -> None:
         for each in journal.operations:
@@ -214,7 +254,7 @@ class _Work:
         for some in _batches(operations, sizes):
             ids = [each.after.id for each in some if each.after]
             contents = await self._shadow.git.contents(ids)
-            await asyncio.to_thread(self._place_some, some, contents)
+            await _in_thread(self._place_some, some, contents)
 
     def _place_some(self, operations: Sequence[Operation], contents: dict[str, bytes]) -> None:
         for each in operations:

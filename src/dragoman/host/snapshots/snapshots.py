@@ -200,10 +200,8 @@ class Snapshots:
         for shadow in self._of([step]):
             with suppress(GitFailed):
                 async with shadow.locked():
-                    some, count = await differences(
-                        shadow, [step], written, most=_SUMMARISED, is_brief=True
-                    )
-                files += [each.file for each in some]
+                    some, count = await _briefly(shadow, step, written)
+                files += some
                 total += count
         return [_summary(each) for each in files[:_SUMMARISED]], total
 
@@ -230,38 +228,25 @@ class Snapshots:
                     await plan.clear_ways()
                 if conflicts := {k: v for plan in plans for k, v in plan.conflicts.items()}:
                     raise RevertConflict(conflicts, by_force=all(p.by_force for p in plans))
-                if not any(plan.paths for plan in plans):
+                if not any(plan.does_anything for plan in plans):
                     return Reverted(kept=[each for plan in plans for each in plan.kept])
                 record(WorkspaceSnapshot("restore_start", restore_id, now))
                 try:
-                    await j.carry_out([await each.work(restore_id, session_id) for each in plans])
+                    works = [await each.work(restore_id, session_id) for each in plans]
+                    for plan, done in zip(plans, await j.carry_out(works), strict=True):
+                        plan.done = done
                 except BaseException:
                     # It was taken back, and what happens from now on is not its doing.
                     record(WorkspaceSnapshot("restore_end", restore_id, now))
                     raise
-                end = [await _end_of(plan, session_id) for plan in plans]
+                step = Step(restore_id, "restore", now)
+                return await j.completed(_ended(step, undo, plans, session_id, record))
         except GitFailed as error:
             raise DragomanError(f"nothing was reverted: {error}") from error
         except OSError as error:  # such as no room for the journal
             reason = (error.strerror or str(error)).lower()
             sentence = f"nothing was reverted: {self.directory} cannot be written: {reason}"
             raise DragomanError(sentence) from error
-        paths = [path for plan in plans for path in plan.paths]
-        for path in paths:
-            record(FileReverted(path, undo.turn_id, restore_id))
-        await self.end_restore(restore_id, now, end, record)
-        kept = [each for plan in plans for each in plan.kept]
-        return Reverted(paths=paths, kept=kept, restore_id=restore_id)
-
-    async def end_restore(
-        self,
-        restore_id: str,
-        start: list[RootSnapshot],
-        end: list[RootSnapshot],
-        record: Record,
-    ) -> None:
-        files, count = await self.summary(Step(restore_id, "restore", start, end), _nothing)
-        record(WorkspaceSnapshot("restore_end", restore_id, end, files=files, file_count=count))
 
     @asynccontextmanager
     async def _locked(self, shadows: Sequence[Shadow]) -> AsyncGenerator[list[Shadow]]:
@@ -448,11 +433,38 @@ async def _fill(plans: Sequence[UndoPlan], undo: Undo, written: Written) -> None
         raise RevertConflict(dict.fromkeys(sorted(left), _STALE), by_force=False)
 
 
+async def _ended(
+    step: Step, undo: Undo, plans: Sequence[UndoPlan], session_id: str, record: Record
+) -> Reverted:
+    """What goes on record of a restore that is done. For one who holds the locks."""
+    step.end = [await _end_of(plan, session_id) for plan in plans]
+    paths = [path for plan in plans for path in plan.paths]
+    for path in paths:
+        record(FileReverted(path, undo.turn_id, step.id))
+    files: list[ChangedFile] = []
+    total = 0
+    for plan in plans:
+        with suppress(GitFailed):
+            some, count = await _briefly(plan.shadow, step, _nothing)
+            files += some
+            total += count
+    summaries = [_summary(each) for each in files[:_SUMMARISED]]
+    record(WorkspaceSnapshot("restore_end", step.id, step.end, summaries, total))
+    kept = [each for plan in plans for each in plan.kept]
+    return Reverted(paths=paths, kept=kept, restore_id=step.id)
+
+
 async def _end_of(plan: UndoPlan, session_id: str) -> RootSnapshot:
     end = await plan.shadow.taken_locked(session_id)
-    with suppress(GitFailed):
+    with suppress(GitFailed, OSError):
         return await plan.as_left(end, session_id)
     return end
+
+
+async def _briefly(shadow: Shadow, step: Step, written: Written) -> tuple[list[ChangedFile], int]:
+    """The first of the files that a step changed here, and how many there are."""
+    some, count = await differences(shadow, [step], written, most=_SUMMARISED, is_brief=True)
+    return [each.file for each in some], count
 
 
 def _outermost(roots: Sequence[str]) -> list[str]:

@@ -24,6 +24,8 @@ class Step(msgspec.Struct):
     doubt: str = ""
     undone: set[str] = msgspec.field(default_factory=set[str])
     """Files in which something that it did was undone."""
+    own: set[str] | None = None
+    """For a restore that came to its end, the files that it changed itself."""
 
     @property
     def label(self) -> Label:
@@ -63,9 +65,8 @@ class Timeline:
                 self._is_own = self._is_own or event.session_id == self._opened_as
             case WorkspaceSnapshot() if self._is_own:
                 self._note(event)
-            case FileReverted(path=path, turn_id=str(turn_id)):
-                if (step := self.step(turn_id)) is not None:
-                    step.undone.add(path)
+            case FileReverted():
+                self._note_reverted(event)
             case _:
                 pass
 
@@ -73,14 +74,22 @@ class Timeline:
         if event.moment in ("turn_start", "restore_start"):
             self._end_last(event.roots)
             kind = "turn" if event.moment == "turn_start" else "restore"
-            self.steps.append(Step(event.step_id, kind, event.roots))
+            own = set[str]() if kind == "restore" else None
+            self.steps.append(Step(event.step_id, kind, event.roots, own=own))
         elif self.steps and self.steps[-1].id == event.step_id:
             self.steps[-1].end, self.steps[-1].doubt = event.roots, event.doubt
+
+    def _note_reverted(self, event: FileReverted) -> None:
+        if event.turn_id and (step := self.step(event.turn_id)) is not None:
+            step.undone.add(event.path)
+        last = self.steps[-1] if self.steps else None
+        if last is not None and last.id == event.restore_id and last.own is not None:
+            last.own.add(event.path)
 
     def _end_last(self, roots: list[RootSnapshot]) -> None:
         """What was cut short ends where the next begins; it is uncertain who did it."""
         if self.steps and self.steps[-1].end is None:
-            self.steps[-1].end, self.steps[-1].doubt = roots, CUT
+            self.steps[-1].end, self.steps[-1].doubt, self.steps[-1].own = roots, CUT, None
 
     def step(self, step_id: str) -> Step | None:
         return next((each for each in self.steps if each.id == step_id), None)

@@ -16,7 +16,7 @@ import msgspec
 from dragoman.host.snapshots.folder_changes import Difference, tree_changes
 from dragoman.host.snapshots.folder_scan import shown
 from dragoman.host.snapshots.git_output import LINK, PLAIN, Blob
-from dragoman.host.snapshots.journal import Operation, RestoreJournal
+from dragoman.host.snapshots.journal import Done, Operation, RestoreJournal
 from dragoman.host.snapshots.shadow import Shadow, is_rules
 from dragoman.host.snapshots.timeline import Step
 from dragoman.host.workspace.diffs import merged, without
@@ -68,6 +68,7 @@ class UndoPlan:
         self.by_force = True
         """Whether `force` would settle all of them."""
         self.kept: list[str] = []
+        self.done = Done([], [], [])
         self._now = now
         self._choices = choices
         self._found: dict[bytes, Blob | None] = {}
@@ -79,9 +80,16 @@ class UndoPlan:
         """Files that stay, whatever else was done to them."""
 
     @property
+    def does_anything(self) -> bool:
+        return bool(self._changed() or self._folders)
+
+    @property
     def paths(self) -> list[str]:
-        """What is going to change."""
-        return [self._path(name) for name in (*self._changed(), *self._folders)]
+        """What was changed: of the folders, those that are more than the way to a file."""
+        changed = {*self.done.made, *self.done.emptied}
+        folders = [self.shadow.path_of(name) for name in self._folders]
+        files = [each.path for each in self.done.operations]
+        return [shown(each) for each in (*files, *(path for path in folders if path in changed))]
 
     def _path(self, name: bytes) -> str:
         return shown(self.shadow.path_of(name))
@@ -94,7 +102,7 @@ class UndoPlan:
         for step in reversed(steps):
             start, end = self._of(step.start), self._of(step.end or [self._now])
             if start is not None and end is not None:
-                await self._undo_step(start, end, paths)
+                await self._undo_step(start, end, paths, step.own)
 
     def _start_of(self, steps: Sequence[Step]) -> RootSnapshot | None:
         return next((found for step in steps if (found := self._of(step.start))), None)
@@ -104,7 +112,11 @@ class UndoPlan:
         return next(found, None)
 
     async def _undo_step(
-        self, start: RootSnapshot, end: RootSnapshot, paths: Collection[str] | None
+        self,
+        start: RootSnapshot,
+        end: RootSnapshot,
+        paths: Collection[str] | None,
+        own: Collection[str] | None,
     ) -> None:
         changes = await tree_changes(self.shadow, start.tree or "", end.tree or "")
         chosen: dict[bytes, tuple[Blob | None, Blob | None]] = {}
@@ -117,6 +129,9 @@ class UndoPlan:
             else:
                 chosen[change.old_path] = (change.before, None)
                 chosen[change.path] = (None, change.after)
+        if own is not None:
+            # The place of a link that someone deleted may have become a folder.
+            chosen = {name: each for name, each in chosen.items() if self._path(name) in own}
         await self._look([name for name in chosen if name not in self._found])
         for name, (before, after) in chosen.items():
             if name not in self._settled:
@@ -260,15 +275,26 @@ class UndoPlan:
         """The folder at the end of the restore, without what someone else did to it meanwhile."""
         if self._now.tree is None or end.tree is None:
             return end
-        changed, found = (
-            self._changed(),
-            await self.shadow.compare_plainly(self._now.tree, end.tree),
-        )
-        follows_new_rules = any(is_rules(name) for name in (*changed, *found))
-        if follows_new_rules or changed == found:
+        changed = {self.shadow.name_of(each.path): each.after for each in self.done.operations}
+        found = await self.shadow.compare_plainly(self._now.tree, end.tree)
+        if any(is_rules(name) for name in (*changed, *found)):
+            return end
+        empty = self._left_empty(end)
+        if changed == found and empty == end.empty_folders:
             return end
         tree = await self.shadow.tree_with(self._now.tree, changed, session_id)
-        return msgspec.structs.replace(end, tree=tree)
+        return msgspec.structs.replace(end, tree=tree, empty_folders=empty)
+
+    def _left_empty(self, end: RootSnapshot) -> list[str]:
+        """Those that were empty before, and those that are now, if nothing was done in them."""
+        done = self.done
+        paths = (*(each.path for each in done.operations), *done.made, *done.emptied)
+        names = [self.shadow.name_of(each) for each in paths]
+        above = {folder for name in names for folder in (name, *_above(name))}
+        ours = {shown(self.shadow.path_of(name)) for name in above}
+        before, after = self._now.empty_folders, end.empty_folders
+        left = [each for each in after if each in ours or each in before]
+        return left + [each for each in before if each not in ours and each not in after]
 
     async def _emptied(self) -> list[bytes]:
         """Folders that were not there before and may be empty now, the innermost first."""

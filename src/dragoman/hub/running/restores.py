@@ -94,7 +94,9 @@ class Restores:
         try:
             await self._revert(command, restore_id)
         except asyncio.CancelledError:
-            self._say("nothing was reverted: the session was closed before the turn ended")
+            step = self.timeline.step(restore_id)
+            if step is None or step.left_no_trace:
+                self._say("nothing was reverted: the session was closed before the turn ended")
             raise
         except DragomanError as error:
             self._say(str(error))
