@@ -40,6 +40,7 @@ LAYERS = [
     "ui_stream",
     "testing",
     "editor",
+    "proxy",
     "conformance",
     "web",
     "bridge",

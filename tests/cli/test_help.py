@@ -167,7 +167,7 @@ def test_a_store_is_recorded_in_by_those_who_run_sessions_alone() -> None:
     every = [each for command in commands() for each in command.all()]
     words = {each.words: o.help for each in every for o in each.options if "--store" in o.flags}
     records = {name for name, text in words.items() if text.startswith("record in this ")}
-    assert records == {(), ("chat",), ("serve",), ("acp",)}
+    assert records == {(), ("chat",), ("serve",), ("acp",), ("proxy",)}
     assert {text.partition(" this ")[0] for text in words.values()} == {
         *("record in", "use the store in")
     }

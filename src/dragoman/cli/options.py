@@ -315,15 +315,8 @@ def add_store_option(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
-def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> ArgumentGroup:
-    """Add what the agent may do in `scope`, and return the group."""
-    allowed = parser.add_argument_group("permissions")
-    for what, alone in (("files", "access files"), ("terminals", "run commands")):
-        allowed.add_argument(
-            f"--no-{what}",
-            action="store_true",
-            help=f"do not serve {what} to the agent; it can still {alone} by itself",
-        )
+def add_policy_options(allowed: ArgumentGroup, scope: str) -> None:
+    """Add what is allowed in `scope` without asking."""
     allowed.add_argument("--write", action="store_true", help="allow writes inside the workspace")
     allowed.add_argument(
         "--exec",
@@ -339,6 +332,18 @@ def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> Argum
     )
     text = f"file of permission rules for {scope}"
     add_repeatable(allowed.add_argument, "--policy", "FILE", text)
+
+
+def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> ArgumentGroup:
+    """Add what the agent may do in `scope`, and return the group."""
+    allowed = parser.add_argument_group("permissions")
+    for what, alone in (("files", "access files"), ("terminals", "run commands")):
+        allowed.add_argument(
+            f"--no-{what}",
+            action="store_true",
+            help=f"do not serve {what} to the agent; it can still {alone} by itself",
+        )
+    add_policy_options(allowed, scope)
     allowed.add_argument(
         "--fence",
         nargs="?",

@@ -78,6 +78,7 @@ COMMANDS = {
     "stop": "end agents that are kept warm",
     "serve": "serve the web page and all sessions over HTTP",
     "acp": "be an agent for editors, with all your agents and sessions",
+    "proxy": "be a proxy in a chain: record its sessions, apply rules",
     "bridge": "make an agent on this machine available to other machines",
     "agents": "list, add, check, install and remove agents",
     "conformance": "check an agent or a client against the specification of ACP",
@@ -101,6 +102,7 @@ _STORED = (
     "stop",
     "serve",
     "acp",
+    "proxy",
     "policy",
     "store",
 )
@@ -269,7 +271,7 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
     import_module(f"dragoman.cli.commands.{command.replace('-', '_')}").add_arguments(parser)
     if command in _STORED:
         options.add_store_option(
-            parser, "record in" if command in ("serve", "acp") else "use the store in"
+            parser, "record in" if command in ("serve", "acp", "proxy") else "use the store in"
         )
     options.add_debug_option(parser)
     return parser

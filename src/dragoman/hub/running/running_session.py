@@ -43,8 +43,8 @@ from dragoman.hub.running.restores import Restores, must_be_something, must_be_w
 from dragoman.hub.running.written_files import read_own, read_written
 from dragoman.hub.stored.stored_sessions import (
     WORTH_A_SNAPSHOT,
+    described,
     status_of,
-    title_of,
     written_snapshot,
 )
 from dragoman.session import events as e
@@ -142,19 +142,8 @@ class RunningSession:
 
     def describe(self) -> SessionChange:
         """What the list of sessions should say, written along with the events."""
-        state, record = self.state, self.record
         self.used_at = time.monotonic()
-        record.status = status_of(state)
-        record.updated_at = self._store.now()
-        record.agent_session_id = state.session_id or record.agent_session_id
-        if not record.renamed:
-            record.title = title_of(state) or record.title
-        return SessionChange(
-            status=record.status,
-            updated_at=record.updated_at,
-            agent_session_id=record.agent_session_id,
-            title=record.title,
-        )
+        return described(self.record, self.state, self._store.now())
 
     @property
     def wants_snapshot(self) -> bool:

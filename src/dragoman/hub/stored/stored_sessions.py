@@ -24,6 +24,7 @@ from dragoman.session.state_limits import LIMITS, ROW, Limits
 from dragoman.store.base import Store, event_pages
 from dragoman.store.records import (
     Lease,
+    SessionChange,
     SessionFilter,
     SessionRecord,
     Snapshot,
@@ -256,6 +257,21 @@ def title_of(state: SessionState) -> str | None:
     first = next((entry for entry in state.entries if isinstance(entry, UserEntry)), None)
     line = "" if first is None else first.text.strip().split("\n", 1)[0]
     return f"{line[: _MAX_TITLE - 1]}…" if len(line) > _MAX_TITLE else line or None
+
+
+def described(record: SessionRecord, state: SessionState, now: float) -> SessionChange:
+    """What the list of sessions should say, in the record too."""
+    record.status = status_of(state)
+    record.updated_at = now
+    record.agent_session_id = state.session_id or record.agent_session_id
+    if not record.renamed:
+        record.title = title_of(state) or record.title
+    return SessionChange(
+        status=record.status,
+        updated_at=record.updated_at,
+        agent_session_id=record.agent_session_id,
+        title=record.title,
+    )
 
 
 KEPT_SECONDS = 60.0

@@ -19,21 +19,24 @@ from dragoman.cli.render.printed_json import indented_json
 from dragoman.cli.run.agent_setup import policy_of
 from dragoman.cli.run.playback import recorded
 from dragoman.cli.run.stored_rules import StoredRules
-from dragoman.client.dialects import translation
-from dragoman.client.dialects.v1 import wire_format
 from dragoman.errors import InvalidMessage
 from dragoman.host.permissions.consent import Consent
-from dragoman.host.permissions.questions import NO_SUBJECT, Subject
-from dragoman.host.permissions.trial import Explained, Trial, real_roots, seen
-from dragoman.host.rules.access import Access, file_access, terminal_access
+from dragoman.host.permissions.trial import Explained, Trial
+from dragoman.host.rules.access import Access
 from dragoman.host.rules.decision import Explanation
 from dragoman.host.rules.policy import Policy, PolicyDecision
 from dragoman.host.workspace.roots import Workspace
 from dragoman.safe_text import reveal
-from dragoman.schema import codec, v1
-from dragoman.session.events import Event, ToolCallUpdated
-from dragoman.session.facts import PermissionOption, fields_of
+from dragoman.schema import codec
+from dragoman.session.events import Event
+from dragoman.session.facts import fields_of
 from dragoman.session.state import SessionState
+from dragoman.testing.recordings.asked_requests import (
+    EFFECTS,
+    AskedPermission,
+    asked_effect,
+    asked_permission,
+)
 from dragoman.testing.recordings.recorded_events import Transcript, current_name
 from dragoman.testing.recordings.recording import FROM_AGENT
 from dragoman.transport.stdio import AgentCommand
@@ -210,38 +213,25 @@ def _decided(
     states = transcript.states
     match current_name(request.method):
         case "session/request_permission":
-            asked = _request(request, second=transcript.second is not None)
+            asked = asked_permission(request, second=transcript.second is not None)
             state = states[asked.session_id]
             workspace = _recorded_workspace(options, state)
             yield from _permission(asked, state, workspace, policy, options.agent)
-        case "fs/read_text_file" | "fs/write_text_file" | "terminal/create" as method:
-            access, workspace = _effect(method, request, states, options)
+        case method if method in EFFECTS:
+            session_id = codec.decode(request.params, _OfSession).session_id
+            workspace = _recorded_workspace(options, states.get(session_id))
+            access = asked_effect(method, request, workspace, options.agent)
             yield Explained(access, policy.explain(access, workspace))
         case _:
             pass
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    """A request for permission, in either version."""
-
+class _OfSession(msgspec.Struct, rename="camel"):
     session_id: str
-    call: ToolCallUpdated | None
-    options: list[PermissionOption]
-    subject: Subject = NO_SUBJECT
-
-
-def _request(request: Request, *, second: bool) -> _Asked:
-    if second:
-        from dragoman.testing.recordings.recorded_events_v2 import permission
-
-        return _Asked(*permission(request))
-    asked = codec.decode(request.params, v1.RequestPermissionRequest)
-    options = [translation.permission_option(option) for option in asked.options]
-    return _Asked(asked.session_id, wire_format.tool_call_update(asked.tool_call), options)
 
 
 def _permission(
-    asked: _Asked,
+    asked: AskedPermission,
     state: SessionState,
     workspace: Workspace,
     policy: Policy,
@@ -261,7 +251,7 @@ def _permission(
     yield from watched.explained
 
 
-async def _settle(consent: Consent, asked: _Asked) -> None:
+async def _settle(consent: Consent, asked: AskedPermission) -> None:
     await consent.request_permission(asked.call, asked.options, asked.subject)
 
 
@@ -277,30 +267,6 @@ class _Watched(Policy):
         explanation = self._policy.explain(access, workspace)
         self.explained.append(Explained(access, explanation))
         return explanation.decision
-
-
-def _effect(
-    method: str, request: Request, states: dict[str, SessionState], options: argparse.Namespace
-) -> tuple[Access, Workspace]:
-    if method == "terminal/create":
-        asked = codec.decode(request.params, v1.CreateTerminalRequest)
-        workspace = _recorded_workspace(options, states.get(asked.session_id))
-        roots = real_roots(workspace)
-        return terminal_access(
-            asked.command,
-            asked.args,
-            agent=options.agent,
-            cwd=seen(asked.cwd or workspace.cwd, roots),
-            roots=roots,
-            env=bool(asked.env),
-            variables=[each.name for each in asked.env],
-        ), workspace
-    file = codec.decode(request.params, v1.ReadTextFileRequest)
-    workspace = _recorded_workspace(options, states.get(file.session_id))
-    operation = "read" if method == "fs/read_text_file" else "write"
-    roots = real_roots(workspace)
-    place = seen(file.path, roots)
-    return file_access(operation, place, agent=options.agent, roots=roots), workspace
 
 
 def _recorded_workspace(options: argparse.Namespace, state: SessionState | None) -> Workspace:
