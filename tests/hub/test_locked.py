@@ -15,6 +15,7 @@ from store.test_failures import locker
 from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_events
 from support.peers import soon
 
+from dragoman.errors import StoreFull, UnknownSession
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.hub_limits import HubLimits
@@ -27,6 +28,7 @@ from dragoman.store import outage
 from dragoman.store.records import Batch, Lease
 from dragoman.store.store_limits import StoreLimits
 from dragoman.testing import AgentTurn, ScriptedAgent
+from dragoman.testing.steps import say
 
 IMPATIENT = StoreLimits(busy_seconds=0.6, locked_seconds=0.1)
 
@@ -150,6 +152,27 @@ async def test_on_a_full_disk_a_running_session_is_read_and_a_hub_ends(
             monkeypatch.setattr(RunningSession, "save_snapshot", save_snapshot)
             await saving.wait()
             await soon(hub.aclose())
+
+
+async def test_a_session_that_a_full_disk_keeps_from_being_deleted_goes_on(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("hello")])
+    with failing_disk() as disk:
+        async with hub_with(tmp_path, agent, store_limits=IMPATIENT) as hub:
+            live = await hub.create("it", str(tmp_path))
+            await live.recording.settled()
+            disk.full = True
+            with pytest.raises(StoreFull):
+                await hub.delete(live.id)
+            disk.full = False
+            assert hub.live == {live.id: live}
+            await hub.send(live.id, c.Prompt("go"))
+            events = await seen_until(hub.watch(live.id), e.TurnEnded)
+            assert [x.error for x in events if isinstance(x, e.TurnEnded)] == [None]
+            await hub.delete(live.id)
+            with pytest.raises(UnknownSession):
+                await hub.record(live.id)
+    asked = [method for method, _ in agent.received]
+    assert asked.count("session/prompt") == 1
 
 
 def _no_room(_outbox: outage.Outbox, _entries: object) -> None:

@@ -30,6 +30,17 @@ def no_descriptors() -> Generator[None]:
             os.close(descriptor)
 
 
+@contextmanager
+def few_descriptors(most: int) -> Generator[None]:
+    """The process may have so many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def room(count: int) -> AbstractContextManager[None]:
     """Agents may have so many more."""
     return _room(count, descriptors.has_room)

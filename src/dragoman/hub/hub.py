@@ -521,11 +521,10 @@ class Hub:
             live.record.archived = record.archived
 
     async def delete(self, session_id: str, *, local: bool = False) -> None:
-        """Forget a session: here, and by its agent where that is offered, unless `local`.
-
-        Raises UnknownSession, SessionOwned when another process runs it.
-        """
+        """Forget a session: here, and by its agent where that is offered, unless `local`. Raises
+        UnknownSession, SessionOwned when another process runs it, StoreFull with nothing done."""
         record = await self.record(session_id)
+        await self.maintenance.renew()  # a write, which a full disk refuses
         if (live := self.live.get(session_id)) is not None:
             await self._close(live)
         await self.running.until_free(session_id)

@@ -52,9 +52,11 @@ class _Everywhere:
 
     count = 0
 
-    @staticmethod
-    def most() -> int:
-        return max(8, descriptors.limit() // 8)
+    @classmethod
+    def has_room(cls, own: int) -> bool:
+        """For a proxy that has `own`: as many as it takes, it leaves to the others."""
+        most = max(8, descriptors.limit() // 8)
+        return own < most - cls.count
 
 
 class Proxy:
@@ -103,7 +105,7 @@ class Proxy:
     def _admit(self, client: socket.socket, serve: _Serve) -> None:
         if (
             len(self._connections) >= self._limits.connections
-            or _Everywhere.count >= _Everywhere.most()
+            or not _Everywhere.has_room(len(self._connections))
             or not descriptors.has_room_to_spare(_FOR_A_CONNECTION)
         ):
             with contextlib.suppress(OSError):
