@@ -33,6 +33,7 @@ from dragoman.session.events import (
     PermissionRequested,
     PromptQueued,
     PromptUnqueued,
+    SessionOpened,
     TerminalStarted,
     TurnEnded,
     TurnLimited,
@@ -136,6 +137,18 @@ async def test_a_file_chooses_no_folder(opens: Opens, tmp_path: Path) -> None:
             # Imported once more it still says where it first came from.
             again = read_archive(await lines_of(target, "t"))
             assert (await import_session(target, again, "u", ME)).imported == Imported("/", 1)
+
+
+async def test_the_fence_that_a_file_tells_of_is_not_around_the_imported_session(
+    opens: Opens,
+) -> None:
+    fenced = SessionOpened("x", "/", "new", fence="namespaces", network=["example.com"], seq=1)
+    async with opens() as store:
+        lease = await begin(store)
+        await store.append(lease, Batch(first_seq=1, events=[encode_event(fenced)]))
+        await import_session(store, read_archive(await lines_of(store)), "new", ME)
+        state = fold(SessionState(), [each.decode() for each in await whole(store, "new")])
+        assert (state.session_id, state.fence, state.network) == ("x", None, None)
 
 
 async def test_a_copy_and_a_recovery_are_no_imports(tmp_path: Path) -> None:

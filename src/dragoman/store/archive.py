@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import ConfigError, DragomanError, NameTaken, UnknownSession
-from dragoman.session.events import Event, FileWritten
+from dragoman.session.events import Event, FileWritten, SessionOpened
 from dragoman.session.limits.spending_limits import NO_LIMITS
 from dragoman.session.reduce import fold
 from dragoman.session.state import IMPORTED, SessionState, loose_ends
@@ -213,10 +213,15 @@ def _ends(archive: Archive, state: SessionState) -> list[bytes]:
 
 
 def _as_told(body: bytes, event: Event) -> bytes:
-    """A write that a file tells of is nothing to undo: that would write whatever it says."""
-    if not isinstance(event, FileWritten):
-        return body
-    event.imported = True
+    """A write that a file tells of is nothing to undo: that would write whatever it says. Nor does
+    a fence elsewhere hold anything here."""
+    match event:
+        case FileWritten():
+            event.imported = True
+        case SessionOpened(fence=str()):
+            event.fence = event.network = None
+        case _:
+            return body
     return encode_event(event)
 
 
