@@ -140,6 +140,50 @@ async def test_what_is_outside_the_folders_of_today_does_not_keep_the_rest_from_
         assert ((there / "a").read_text(), (here / "a").exists()) == ("then", False)
 
 
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_a_revert_says_that_a_link_is_in_place_of_the_folder(
+    tmp_path: Path, is_open: bool
+) -> None:
+    (work := tmp_path / "work").mkdir()
+    (other := tmp_path / "other").mkdir()
+    (other / "a").write_text("agent")
+    async with hub_with(tmp_path, ScriptedAgent(writes), policy=WRITES) as hub:
+        session_id = (await hub.create("it", str(work))).id
+        turn_id = await done(hub, session_id, "a agent")
+        await hub.detach(hub.live[session_id])
+        work.rename(tmp_path / "moved")
+        work.symlink_to(other)
+        if is_open:
+            await hub.open(session_id)
+        sentence = f"nothing was reverted: {work} was replaced by a link to another folder"
+        for command in (c.Revert(), c.Revert(turn_id), c.Revert(paths=[str(work / "a")])):
+            with pytest.raises(CommandRefused, match=sentence):
+                await hub.send(session_id, command)
+        assert (session_id in hub.live, (other / "a").read_text()) == (is_open, "agent")
+        work.unlink()
+        (tmp_path / "moved").rename(work)
+        if is_open:
+            await hub.detach(hub.live[session_id])
+        assert await undone(hub, session_id) == ["a"]
+
+
+async def test_a_revert_says_that_nothing_was_written_in_the_folders_of_today(
+    tmp_path: Path,
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    (work := tmp_path / "work").symlink_to("one")
+    async with hub_with(tmp_path, ScriptedAgent(writes), policy=WRITES) as hub:
+        session_id = (await hub.create("it", str(work))).id
+        await done(hub, session_id, "a agent")
+        await hub.detach(hub.live[session_id])
+        work.unlink()
+        work.symlink_to("two")
+        sentence = f"{tmp_path}/one/a is in none of the session's folders"
+        with pytest.raises(CommandRefused, match=sentence):
+            await undone(hub, session_id)
+
+
 async def test_what_was_written_here_is_undone_while_the_store_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -18,11 +19,13 @@ from dragoman.client.sessions.session_log import SessionLog
 from dragoman.data_directory import data_directory
 from dragoman.errors import CommandRefused, DragomanError
 from dragoman.host.gate import told_of
+from dragoman.host.rules.globs import is_within
 from dragoman.host.snapshots import timeline as t
 from dragoman.host.snapshots.snapshots import Reverted, Snapshots, undo_of
 from dragoman.host.snapshots.undo_plan import RevertOptions
+from dragoman.host.workspace.changes import Change
 from dragoman.host.workspace.files import LocalFiles
-from dragoman.host.workspace.jail import found
+from dragoman.host.workspace.jail import found, real_roots
 from dragoman.host.workspace.roots import Workspace
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.running.written_files import TYPES, Written
@@ -147,6 +150,7 @@ async def revert_written(
     """Of a session that is ours and that nobody runs. Raises RevertConflict."""
     folders = tuple(record.additional_directories)
     workspace = found(Workspace(record.id, record.cwd, folders))
+    must_be_in_place(workspace, written.changes(command.turn_id), command.paths)
     files = LocalFiles(forbidden=[str(data_directory())])
     files.recall(workspace, written.to_undo())
     undone = await files.revert(
@@ -155,6 +159,25 @@ async def revert_written(
     for event in told_of(undone, command.turn_id):
         log.record(event)
     return {"paths": [str(change.path) for change in undone]}
+
+
+def must_be_in_place(
+    workspace: Workspace, written: Sequence[Change], paths: Collection[str] | None
+) -> None:
+    """Raises DragomanError where a folder of what was written is a link by now, which nothing is
+    written through, and where all of it is outside the folders of today."""
+    wanted = None if paths is None else {*paths, *map(os.path.realpath, paths)}
+    own = [each.path for each in written if not each.is_imported]
+    chosen = [path for path in own if wanted is None or path in wanted]
+    roots = real_roots(workspace)
+    outside = [path for path in chosen if not any(is_within(path, root) for root in roots)]
+    for root in workspace.roots:
+        if any(is_within(path, root) for path in outside):
+            why = f"{root} was replaced by a link to another folder"
+            raise DragomanError(f"nothing was reverted: {why}")
+    if outside and outside == chosen:
+        why = f"{outside[0]} is in none of the session's folders"
+        raise DragomanError(f"nothing was reverted: {why}")
 
 
 def must_be_whole_files(

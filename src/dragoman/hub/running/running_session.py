@@ -39,7 +39,12 @@ from dragoman.host.workspace.changes import Change
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.running.agent_pool import PooledAgent
 from dragoman.hub.running.event_recorder import EventRecorder
-from dragoman.hub.running.restores import Restores, must_be_something, must_be_whole_files
+from dragoman.hub.running.restores import (
+    Restores,
+    must_be_in_place,
+    must_be_something,
+    must_be_whole_files,
+)
 from dragoman.hub.running.written_files import read_own, read_written
 from dragoman.hub.stored.stored_sessions import (
     WORTH_A_SNAPSHOT,
@@ -86,6 +91,7 @@ class RunningSession:
         self._recalling = asyncio.Lock()
         self._stopping: asyncio.Task[None] | None = None
         self._last_before = last_before
+        self._recalled: list[Change] = []
         self._opened_on: Dialect | None = agent.client.dialect
         # It continues in a new process when it is next used: nothing is lost.
         session.loss_is_told = False
@@ -270,9 +276,12 @@ class RunningSession:
         if restores is not None and restores.timeline.has_snapshots(turn_id):
             return await restores.revert(command)
         must_be_whole_files(self.id, command, timeline)
-        if turn_id is None or not self.session.gate.changes(turn_id):
+        gate = self.session.gate
+        if turn_id is None or not gate.changes(turn_id):
             await self.recall()
-        undone = await self.session.gate.revert(turn_id, paths=paths, force=command.force)
+            earlier = [each for each in self._recalled if turn_id in (None, each.turn)]
+            must_be_in_place(gate.workspace, [*earlier, *gate.changes(turn_id)], paths)
+        undone = await gate.revert(turn_id, paths=paths, force=command.force)
         reply: c.Reply = {"paths": [str(change.path) for change in undone]}
         return must_be_something(self.id, reply, command, timeline)
 
@@ -295,7 +304,8 @@ class RunningSession:
         async with self._recalling:
             if self._last_before:
                 before = await read_own(self._store, self.record, until=self._last_before)
-                self.session.gate.recall(before.to_undo())
+                self.session.gate.recall(earlier := before.to_undo())
+                self._recalled = [each.without_contents() for each in earlier]
                 self._last_before = 0
 
     async def told(self) -> list[Change]:
