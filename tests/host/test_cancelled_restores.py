@@ -70,7 +70,7 @@ class Cancelled:
 
 @pytest.mark.parametrize(
     "apart",
-    [331, pytest.param(1, marks=(pytest.mark.soak, pytest.mark.within(10_800)))],
+    [331, pytest.param(7, marks=(pytest.mark.soak, pytest.mark.within(10_800)))],
 )
 async def test_a_cancelled_restore_is_done_or_taken_back(tmp_path: Path, apart: int) -> None:
     found: list[str] = []
