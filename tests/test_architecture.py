@@ -29,6 +29,7 @@ LAYERS = [
     "stream",
     "rpc",
     "safe_text",
+    "redactor",
     "review",
     "session",
     "host",
@@ -50,7 +51,16 @@ LAYERS = [
 PUBLIC = {"__init__", "__main__", "events", "ext"}
 STRANGERS = [{"store", "client"}]
 WITHOUT_ACP = {"wire", "transport", "rpc"}
-PURE = {"schema", "wire", "session", "ui_stream", "safe_text", "review", "lazy_pattern"}
+PURE = {
+    "schema",
+    "wire",
+    "session",
+    "ui_stream",
+    "safe_text",
+    "redactor",
+    "review",
+    "lazy_pattern",
+}
 IMPURE = {"asyncio", "os", "time", "datetime", "uuid", "sqlite3", "apsw", "subprocess"}
 IN_CAMEL_CASE = {"schema", "ui_stream"}
 _camel_case = re.compile(r"_*[a-z][a-z0-9]*[A-Z]")

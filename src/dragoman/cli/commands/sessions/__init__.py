@@ -191,9 +191,16 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
 def _add_files(actions: Actions) -> None:
     export = actions.add(
         "export",
-        "write a session as JSON Lines, for `sessions import` and `replay`, or as Markdown to read",
+        "write a session as JSON Lines, for `sessions import` and `replay`, or as Markdown or HTML "
+        "to read",
         "  dragoman sessions export s-1f3a > session.jsonl\n"
-        "  dragoman sessions export s-1f3a -o session.md",
+        "  dragoman sessions export s-1f3a -o session.md\n"
+        "  dragoman sessions export s-1f3a -o session.html      to share\n"
+        "  dragoman sessions export s-1f3a --html --review      what would be removed\n\n"
+        "An HTML file is complete: it shows the session as the page does, and loads\n"
+        "nothing. Secrets are removed from it, and from the others with --redact:\n"
+        "whatever looks like a key, token or password, and the values of variables\n"
+        "and settings whose names say that they hold one.",
         module="session_files",
     )
     _add_session(export)
@@ -202,10 +209,23 @@ def _add_files(actions: Actions) -> None:
     )
     export.add_argument(
         "--format",
-        choices=("jsonl", "md"),
-        help="every event, or a Markdown document (default: md for a FILE that ends in .md, else "
-        "jsonl)",
+        choices=("jsonl", "md", "html"),
+        help="every event, or a document (default: by the ending of FILE, else jsonl)",
     )
+    export.add_argument(
+        "--html", dest="format", action="store_const", const="html", help="same as --format html"
+    )
+    export.add_argument(
+        "--redact",
+        action=argparse.BooleanOptionalAction,
+        help="remove secrets (default: only from HTML)",
+    )
+    export.add_argument(
+        "--review",
+        action="store_true",
+        help="write nothing; list what would be removed, a secret a line, shortened",
+    )
+    add_settings_option(export.add_argument)
     importing = actions.add(
         "import",
         "import a session from an exported file or from an agent",
