@@ -32,6 +32,7 @@ LAYERS = [
     "redactor",
     "review",
     "session",
+    "results",
     "host",
     "agents",
     "client",
@@ -51,6 +52,7 @@ LAYERS = [
 PUBLIC = {"__init__", "__main__", "events", "ext"}
 STRANGERS = [{"store", "client"}]
 WITHOUT_ACP = {"wire", "transport", "rpc"}
+<<<<<<< HEAD
 PURE = {
     "schema",
     "wire",
@@ -61,6 +63,9 @@ PURE = {
     "review",
     "lazy_pattern",
 }
+=======
+PURE = {"schema", "wire", "session", "ui_stream", "safe_text", "review", "results", "lazy_pattern"}
+>>>>>>> 135cf356 (Results of a type: ask, submit_result, --output-schema)
 IMPURE = {"asyncio", "os", "time", "datetime", "uuid", "sqlite3", "apsw", "subprocess"}
 IN_CAMEL_CASE = {"schema", "ui_stream"}
 _camel_case = re.compile(r"_*[a-z][a-z0-9]*[A-Z]")

@@ -27,6 +27,7 @@ FEATURES = (
     "plan",
     "question",
     "mcp",
+    "typed",
     "providers",
     "mode",
     "config",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
+
+import msgspec
 
 from agent_trials import replayed
 from agent_trials.as_editor import conversation, difference, through_dragoman
@@ -25,7 +27,7 @@ from agent_trials.turns import (
     texts,
 )
 from dragoman import Client, InProcessServer, ModelProvider, Policy, Session, Timeouts, Turn
-from dragoman.errors import DragomanError, InvalidParams
+from dragoman.errors import DragomanError, InvalidParams, NoResult
 from dragoman.session import events as e
 from dragoman.session.facts import TokenUsage
 
@@ -43,13 +45,20 @@ Codex has its own in a namespace, which the stand-in for the model cannot name."
 _NO_SUBAGENTS = {"opencode": "it does not pass on what its subagents ask, and waits without end"}
 _WORK = (e.AgentMessage, e.ToolCallUpdated)
 _TOOL = {"name": "word", "description": "a word", "inputSchema": {"type": "object"}}
-_TOOL_NAMES = (
-    "mcp__lexicon__word",
-    "lexicon__word",
-    "lexicon_word",
-    "mcp_lexicon_word",
-    "word",
-)
+
+
+class _Invoice(msgspec.Struct):
+    number: str
+    total: float
+
+
+_INVOICE = _Invoice("A1", 5)
+
+
+def _names_of(server: str, tool: str) -> tuple[str, ...]:
+    """What agents make of the name of a tool."""
+    both = f"{server}__{tool}", f"{server}_{tool}"
+    return f"mcp__{both[0]}", *both, f"mcp_{both[1]}", tool
 
 
 class LibraryFace(Face):
@@ -160,12 +169,36 @@ class LibraryFace(Face):
 
         server = InProcessServer(name="lexicon", id="lexicon", handle=handle)
         session = await self._client.new_session(self._workspace, mcp_servers=[server])
-        for name in _TOOL_NAMES:
+        for name in _names_of("lexicon", "word"):
             events = await run(session, f"tool:{name} {{}}")
             if called.is_set():
                 assert "quicksilver" in texts(events, e.AgentMessage)
                 return f"as {name}"
         raise AssertionError("the tool was never called")
+
+    async def typed(self) -> str:
+        """A result by the tool, with nobody to allow it, and one from the text."""
+        session = await self._client.new_session(self._workspace)
+        if not self._agent.has_model:
+            with suppress(NoResult):
+                await session.ask(self._agent.prompts["say"], output=_Invoice, retries=1)
+                raise AssertionError("it cannot have given a result")
+            raise NotOffered("the agent has no model, and gives no result")
+        prompt = f"say:{msgspec.json.encode(_INVOICE).decode()}"
+        assert await session.ask(prompt, output=_Invoice) == _INVOICE
+        if self._agent.name in _NO_MCP:
+            return "from the text"
+        async with self.client(questions="refuse") as client:
+            for name in _names_of("dragoman", "submit_result"):
+                session = await client.new_session(self._workspace, results=_Invoice)
+                arguments = msgspec.json.encode({"result": _INVOICE}).decode()
+                with suppress(NoResult):
+                    given = await session.ask(
+                        f"tool:{name} {arguments}\nsay:bye", output=_Invoice, retries=0
+                    )
+                    assert given == _INVOICE
+                    return f"by the tool, as {name}, and from the text"
+        raise AssertionError("no result came by the tool")
 
     async def providers(self) -> str:
         """The model is asked where we say, as soon as we say it and when the agent starts."""

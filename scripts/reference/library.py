@@ -29,7 +29,7 @@ GROUPS = {
         "Offer SystemPrompt Fence fence_around Tap AgentInfo AgentCapabilities AuthMethod "
         "AuthStatus SessionInfo tracing"
     ),
-    "Without async": "run SyncSession run_prompt",
+    "Without async": "run ask SyncSession run_prompt",
     "Sessions and turns": (
         "Session Turn Steer Stream PromptInput RevertOptions Change FolderChanges ChangedFile Hunk "
         "FolderProblem LeftOut Reverted RootSnapshot FileSummary ProgramRun ProgramEnd "

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         MethodNotFound,
         NameTaken,
         NoProgress,
+        NoResult,
         NotAnAgent,
         ParseError,
         PeerStalled,
@@ -213,7 +214,7 @@ if TYPE_CHECKING:
         UserEntry,
     )
     from dragoman.stream import Stream
-    from dragoman.sync_session import SyncSession, run, run_prompt
+    from dragoman.sync_session import SyncSession, ask, run, run_prompt
     from dragoman.transport.stdio import AgentCommand
     from dragoman.transport.target import RemoteAgent
     from dragoman.transport.transport import Transport
@@ -294,6 +295,7 @@ __all__ = [
     "Modes",
     "NameTaken",
     "NoProgress",
+    "NoResult",
     "NotAnAgent",
     "NoticeEntry",
     "Offer",
@@ -407,6 +409,7 @@ __all__ = [
     "Workspace",
     "WouldDeadlock",
     "__version__",
+    "ask",
     "fence_around",
     "load_policy",
     "load_settings",
@@ -429,13 +432,14 @@ _NAMES = {
     "client.sessions.session": "Session",
     "client.sessions.steering": "Steer",
     "client.sessions.turn": "Turn",
-    "sync_session": "SyncSession run run_prompt",
+    "sync_session": "SyncSession ask run run_prompt",
     "errors": (
         "AgentExited AmbiguousSession AuthRequired CallTimeout CancelIgnored ChainBroken "
         "CommandNotFound CommandRefused ConfigError ConnectionClosed ConnectionLost "
         "DownloadFailed DragomanError FenceError FrameTooLarge InstallFailed InternalError "
         "InvalidMessage InvalidParams InvalidRequest LeaseLost LimitUnusable MethodNotFound "
-        "NameTaken NoProgress NotAnAgent ParseError PeerStalled PromptTooLarge ProtocolError "
+        "NameTaken NoProgress NoResult NotAnAgent ParseError PeerStalled PromptTooLarge "
+        "ProtocolError "
         "RemoteError RemoteLost RequestCancelled ResourceNotFound RevertConflict RowDuplicate "
         "RowRefused SequenceGap SessionBusy SessionElsewhere SessionError SessionGone "
         "SessionNotContinued SessionOwned SignInNeeded SlowConsumer StartError StoreAway "

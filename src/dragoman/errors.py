@@ -288,6 +288,14 @@ class NoProgress(SessionError):
         self.seconds = seconds
 
 
+class NoResult(SessionError):
+    """The agent gave no valid result; `problems` says what was wrong with each that it gave."""
+
+    def __init__(self, session_id: str, sentence: str, problems: Sequence[str]) -> None:
+        super().__init__(session_id, sentence)
+        self.problems = tuple(problems)
+
+
 class CancelIgnored(SessionError):
     """The agent did not stop in time after a cancellation; it may still be working."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine, Generator, Mapping
 from concurrent.futures import CancelledError
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from dragoman.client.capabilities import AgentInfo
 from dragoman.client.client import Client
@@ -22,6 +22,7 @@ from dragoman.errors import ConnectionClosed
 from dragoman.host.forms.elicitation import ElicitationProvider
 from dragoman.host.permissions.questions import PermissionsProvider
 from dragoman.host.rules.policy import Policy
+from dragoman.results.wanted_result import RETRIES
 from dragoman.session.events import Event
 from dragoman.session.state import SessionState
 from dragoman.transport.stdio import AgentCommand
@@ -66,10 +67,12 @@ class SyncSession:
         permissions: PermissionsProvider | None = None,
         elicitation: ElicitationProvider | None = None,
         timeouts: Timeouts | None = None,
+        results: bool | type[Any] | Mapping[str, Any] = False,
     ) -> SyncSession:
         """Start `agent` and open a session in the folder `cwd`: a new one, or the one of this
         `session_id`. What `policy` leaves open goes to `permissions`, else it is refused; providers
-        are called in the thread of the session.
+        are called in the thread of the session. With `results`, the agent gets a tool for `ask`, as
+        in `SessionOptions`.
 
         Raises what `Client.start`, `Client.new_session` and `Client.ensure_session` raise.
         """
@@ -89,7 +92,7 @@ class SyncSession:
             )
             await client.__aenter__()
             try:
-                return client, await client.ensure_session(session_id, cwd)
+                return client, await client.ensure_session(session_id, cwd, results=results)
             except BaseException:
                 await client.aclose()
                 raise
@@ -126,6 +129,40 @@ class SyncSession:
             return await self._session.prompt(prompt, timeout=timeout)
 
         return self._thread.call(run())
+
+    @overload
+    def ask(
+        self,
+        prompt: PromptInput,
+        *,
+        output: type[T],
+        retries: int = RETRIES,
+        timeout: float | None = None,
+    ) -> T: ...
+    @overload
+    def ask(
+        self,
+        prompt: PromptInput,
+        *,
+        output: Mapping[str, Any],
+        retries: int = RETRIES,
+        timeout: float | None = None,
+    ) -> Any: ...
+    @overload
+    def ask(self, prompt: PromptInput, *, timeout: float | None = None) -> str: ...
+    def ask(
+        self,
+        prompt: PromptInput,
+        *,
+        output: Any = None,
+        retries: int = RETRIES,
+        timeout: float | None = None,
+    ) -> Any:
+        """Send a prompt and return the answer as a value of the type `output`, as `Session.ask`
+        does. Raises what that raises."""
+        return self._thread.call(
+            self._session.ask(prompt, output=output, retries=retries, timeout=timeout)
+        )
 
     def stream(self, prompt: PromptInput, *, timeout: float | None = None) -> Generator[Event]:
         """Send a prompt and yield the events of its turn. Leaving the loop early cancels the turn.
@@ -222,3 +259,58 @@ def run_prompt(
 ) -> str:
     """The text of the answer to one prompt; the same as `run(…).text`."""
     return run(prompt, agent=agent, cwd=cwd, policy=policy).text
+
+
+@overload
+def ask(
+    prompt: PromptInput,
+    *,
+    output: type[T],
+    agent: Agent = "demo",
+    cwd: str | os.PathLike[str] = ".",
+    policy: Policy | None = None,
+    retries: int = RETRIES,
+    timeout: float | None = None,
+) -> T: ...
+@overload
+def ask(
+    prompt: PromptInput,
+    *,
+    output: Mapping[str, Any],
+    agent: Agent = "demo",
+    cwd: str | os.PathLike[str] = ".",
+    policy: Policy | None = None,
+    retries: int = RETRIES,
+    timeout: float | None = None,
+) -> Any: ...
+@overload
+def ask(
+    prompt: PromptInput,
+    *,
+    agent: Agent = "demo",
+    cwd: str | os.PathLike[str] = ".",
+    policy: Policy | None = None,
+    timeout: float | None = None,
+) -> str: ...
+def ask(
+    prompt: PromptInput,
+    *,
+    output: Any = None,
+    agent: Agent = "demo",
+    cwd: str | os.PathLike[str] = ".",
+    policy: Policy | None = None,
+    retries: int = RETRIES,
+    timeout: float | None = None,
+) -> Any:
+    """Send one prompt in a new session, and return the answer as a value of the type `output`, as
+    `Session.ask` does; the text of the answer without one.
+
+    The agent gets a tool to submit the result, if it can use MCP servers of this process. What the
+    policy leaves open is refused. Works where an event loop runs already, such as in notebooks, and
+    blocks it meanwhile: in asynchronous programs, use `Session.ask`. Raises what `Client.start` and
+    `Session.ask` raise.
+    """
+    if output is None:
+        return run(prompt, agent=agent, cwd=cwd, policy=policy, timeout=timeout).text
+    with SyncSession.start(agent, cwd, policy=policy, results=output) as session:
+        return session.ask(prompt, output=output, retries=retries, timeout=timeout)

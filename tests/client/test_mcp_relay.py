@@ -21,7 +21,7 @@ from support.descriptor_shortage import room
 from support.raw_agent import RawAgent
 
 from dragoman import Client, InProcessServer
-from dragoman.client import mcp_relay
+from dragoman.client.relay import mcp_relay
 from dragoman.errors import InvalidParams
 from dragoman.process import descriptors
 

@@ -55,6 +55,7 @@ class Exit(IntEnum):
     LIMIT = 6
     ENDED_EARLY = 7
     SIGN_IN = 8
+    NO_RESULT = 9
     ASKED = 10
     DENIED = 11
     CANCELLED = 130

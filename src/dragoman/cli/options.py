@@ -434,6 +434,12 @@ def _add_output_options(add: AddArgument) -> None:
         help="with -o jsonl: print each frame with its time and direction, as "
         '{"t": seconds, "dir": "->" or "<-", "msg": frame}; "->" is what Dragoman sent',
     )
+    add(
+        "--output-schema",
+        metavar="FILE",
+        help="have the agent answer with JSON that fits the JSON schema in this file, and print "
+        "that alone, on one line; the exit code is 9 if it does not",
+    )
     for what, text in LISTS.items():
         add(f"--list-{what}", action="store_true", help=f"print {text}")
 

@@ -139,6 +139,7 @@ exit codes:
     6  a limit was reached (--max-cost and others)
     7  the turn ended early: the model refused, or reached a limit of its own
     8  the agent requires you to sign in first
+    9  the agent gave no result that fits --output-schema
   130  cancelled
 """
 

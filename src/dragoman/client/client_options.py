@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
@@ -98,6 +98,9 @@ class SessionOptions(TypedDict, total=False):
     """A text is added to the agent's own instructions."""
     meta: dict[str, Any] | None
     """The `_meta` of the request."""
+    results: bool | type[Any] | Mapping[str, Any]
+    """Whether the agent gets a tool with which it submits the results of `Session.ask`; a type or a
+    JSON schema is what all of them have to be, and the agent reads that with the tool."""
 
 
 _TRACE_PARENT = lazy_pattern(

@@ -22,7 +22,7 @@ from dragoman.cli.exit_codes import Exit, UsageError, ended_with, exit_code, sen
 from dragoman.cli.render.console import WAITING, Console
 from dragoman.cli.render.event_text import Tally
 from dragoman.cli.render.terminal_view import TerminalView
-from dragoman.cli.run.agent_lists import Lists
+from dragoman.cli.run.agent_lists import Lists, commands_told
 from dragoman.cli.run.agent_setup import better_than_demo, client_for, configure
 from dragoman.cli.run.follower import Follower, OwnTurn
 from dragoman.cli.run.frame_output import FrameTap
@@ -56,13 +56,12 @@ from dragoman.hub.hub import Hub
 from dragoman.hub.maintenance import told_of_outages
 from dragoman.hub.running.running_session import RunningSession
 from dragoman.rpc import Tap
-from dragoman.session import events as e
 from dragoman.session.content import Content
 from dragoman.session.facts import Offer
 
 if TYPE_CHECKING:
     from dragoman.cli.render.json_output import ResultView
-    from dragoman.cli.run.remote_session import TurnElsewhere
+    from dragoman.cli.run.elsewhere.remote_session import TurnElsewhere
     from dragoman.cli.warm.keeping import Keeping, StartHash
     from dragoman.hub.cluster.warm_notes import WarmNote
     from dragoman.store.records import SessionRecord
@@ -71,7 +70,7 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """One turn, or a steer into one; the exit code."""
     if options.steer is not None:
-        from dragoman.cli.run.steer_command import steer
+        from dragoman.cli.run.elsewhere.steer_command import steer
 
         standard_streams.raise_when_interrupted()
         return asyncio.run(steer(options))
@@ -91,7 +90,11 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 def run_job(job: Job) -> int:
     """Do it; the exit code."""
     try:
-        return asyncio.run(Run(job).run())
+        if job.wanted is None:
+            return asyncio.run(Run(job).run())
+        from dragoman.cli.commands.typed_run import TypedRun
+
+        return asyncio.run(TypedRun(job, job.wanted).run())
     except asyncio.CancelledError:
         return Exit.CANCELLED
 
@@ -99,9 +102,10 @@ def run_job(job: Job) -> int:
 class Run:
     """One run, from the agent's start to its end."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, output: str | None = None) -> None:
         self._job = job
-        self._output = "jsonl" if job.options.output == "json" else job.options.output
+        typed: str = job.options.output
+        self._output = output or ("jsonl" if typed == "json" else typed)
         self._console = Console(self._output)
         self._status = self._console.status
         self._lists = Lists(job.options, self._console.writer.write)
@@ -277,7 +281,7 @@ class Run:
             if self._keeping is not None:
                 self._keeping.configured()
             self._status.doing(WAITING)
-            told = partial(_commands_told, hub, live, meant.state.last_seq)
+            told = partial(commands_told, hub, live, meant.state.last_seq)
             await self._lists.of_session(live.session, told)
             if self._job.prompt is None:
                 return Exit.DONE
@@ -491,7 +495,7 @@ class Run:
                     return code
 
     def _turn_elsewhere(self, hub: Hub, meant: Meant) -> TurnElsewhere:
-        from dragoman.cli.run.remote_session import TurnElsewhere, check_shared
+        from dragoman.cli.run.elsewhere.remote_session import TurnElsewhere, check_shared
 
         record = meant.record
         if self._output == "jsonl" or self._job.prompt is None or record is None:
@@ -590,10 +594,3 @@ async def _end_of(turn: Turn) -> DragomanError | None:
     except DragomanError as error:
         return error
     return None
-
-
-async def _commands_told(hub: Hub, live: RunningSession, after: int) -> None:
-    """Wait until the agent has sent its commands."""
-    async for page in hub.watch(live.id, after):
-        if any(isinstance(stored.decode(), e.CommandsChanged) for stored in page):
-            return

@@ -32,6 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from dragoman.cli.run.remote_session import watch
+    from dragoman.cli.run.elsewhere.remote_session import watch
 
     return watch(options)

@@ -11,7 +11,7 @@ from dragoman.cli.render.plain import PlainView, SimpleView
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BOLD, CYAN, Style, can_draw, wants_colour
 from dragoman.cli.render.terminal_view import UNANSWERED, TerminalView
-from dragoman.cli.render.view import JsonView, NoView, Stage, View, Writer, heading
+from dragoman.cli.render.view import AnswerView, JsonView, NoView, Stage, View, Writer, heading
 from dragoman.safe_text import sanitise
 from dragoman.session import events as e
 from dragoman.session.state import SessionState
@@ -23,7 +23,7 @@ WAITING = "waiting for the agent"
 
 
 class Console(Stage):
-    """`output` is text, simple, jsonl, events or result."""
+    """`output` is text, simple, jsonl, events, result, or answers, which prints nothing."""
 
     def __init__(self, output: str) -> None:
         self.style = Style(colour=wants_colour(sys.stdout))
@@ -48,6 +48,8 @@ class Console(Stage):
                 from dragoman.cli.render.json_output import ResultView
 
                 return ResultView()
+            case "answers":
+                return AnswerView()
             case _:
                 return NoView()
 

@@ -11,7 +11,7 @@ from dragoman.cli.render.event_text import outcome_words
 from dragoman.cli.render.style import Style, can_draw
 from dragoman.cli.render.wrap import folded
 from dragoman.session import events as e
-from dragoman.session.state import OPEN_STATUSES, AgentEntry, SessionState, Subagent
+from dragoman.session.state import OPEN_STATUSES, AgentEntry, SessionState, Subagent, answer_of
 
 if TYPE_CHECKING:
     from dragoman.cli.render.status_line import Status
@@ -54,6 +54,16 @@ class NoView:
 
     def close(self) -> None:
         pass
+
+
+class AnswerView(NoView):
+    """Shows nothing, and has the answer of the turn that ended last."""
+
+    answer = ""
+
+    def show(self, event: e.Event, state: SessionState) -> None:
+        if isinstance(event, e.TurnEnded):
+            self.answer = answer_of(state, event.turn_id)
 
 
 class Stage(ABC):

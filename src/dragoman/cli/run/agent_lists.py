@@ -13,7 +13,10 @@ from dragoman.cli.options import LISTS, as_typed
 from dragoman.client.client import Client
 from dragoman.client.sessions.config_options import option_of
 from dragoman.client.sessions.session import Session
+from dragoman.hub.hub import Hub
+from dragoman.hub.running.running_session import RunningSession
 from dragoman.safe_text import sanitise
+from dragoman.session.events import CommandsChanged
 from dragoman.session.facts import Command, ConfigChoice, ConfigOption, Mode, Modes
 
 WAIT_FOR_COMMANDS = 5.0
@@ -150,3 +153,10 @@ async def commands(
 def _command_line(command: Command) -> str:
     hint = f" <{command.hint}>" if command.hint else ""
     return f"  /{command.name}{hint}: {command.description}"
+
+
+async def commands_told(hub: Hub, live: RunningSession, after: int) -> None:
+    """Wait until the agent has sent its commands."""
+    async for page in hub.watch(live.id, after):
+        if any(isinstance(stored.decode(), CommandsChanged) for stored in page):
+            return

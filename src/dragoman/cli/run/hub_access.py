@@ -69,7 +69,8 @@ class JobLauncher:
         return True
 
     def mcp_servers(self, session_id: str) -> list[McpServer]:
-        return self._job.mcp_servers
+        tool = self._job.result_tool
+        return [*self._job.mcp_servers, *(() if tool is None else (tool,))]
 
     def system_prompt(self, agent: str | None, cwd: str) -> SystemPrompt | None:
         own, general = self._job.preset_prompts

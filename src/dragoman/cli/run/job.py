@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -35,6 +35,10 @@ from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.store.records import SessionRecord
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent
+
+if TYPE_CHECKING:
+    from dragoman.client.asking.result_tool import ResultTool
+    from dragoman.results.wanted_result import WantedResult
 
 KEEP_WARM_SECONDS = 300.0
 """How long an agent stays unless the settings or the options say otherwise."""
@@ -77,6 +81,10 @@ class Job(msgspec.Struct, kw_only=True):
     """That of the settings."""
     mentions: bool = True
     """Whether `@NAME` in the prompt means a file: not in code that is quoted there."""
+    wanted: WantedResult[Any] | None = None
+    """What the answer has to be, if it is to be of a type."""
+    result_tool: ResultTool | None = None
+    """With which the agent submits that."""
 
     @property
     def stays(self) -> float:
@@ -196,10 +204,40 @@ def prepare_turn(options: argparse.Namespace) -> Job:
         raise UsageError("--directions is for -o jsonl")
     if options.no_wait:
         _check_no_wait(options)
+    if options.output_schema is not None:
+        _check_typed(options)
     job = prepare(options, asks=_asks(options))
+    if options.output_schema is not None:
+        _want_result(job, options.output_schema)
     if _is_prompted(options):
         job.prompt = _prompt(options)
     return job
+
+
+def _check_typed(options: argparse.Namespace) -> None:
+    """Raises UsageError for what prints something else, or nothing."""
+    if options.output != "text":
+        raise UsageError(f"--output-schema prints the result alone; remove -o {options.output}")
+    if any(getattr(options, f"list_{what}") for what in LISTS):
+        raise UsageError("--output-schema prints the result alone; remove the --list options")
+    for is_given, option in ((options.no_wait, "--no-wait"), (options.steer, "--steer")):
+        if is_given:
+            raise UsageError(f"--output-schema waits for the answer to a prompt; remove {option}")
+
+
+def _want_result(job: Job, path: str) -> None:
+    """Raises UsageError for a file that has no JSON schema."""
+    from dragoman.client.asking.result_tool import result_tool
+    from dragoman.results.result_type import result_type
+    from dragoman.results.wanted_result import WantedResult
+
+    text = _decoded(_read_file(path, MAX_JSON_BYTES + 1), path)
+    try:
+        schema = msgspec.json.decode(text, type=dict[str, Any])
+        job.wanted = WantedResult(result_type(schema))
+        job.result_tool = result_tool(schema)
+    except ValueError as error:
+        raise UsageError(f"--output-schema {path}: {error}") from error
 
 
 def _check_no_wait(options: argparse.Namespace) -> None:
@@ -249,6 +287,7 @@ def for_session(job: Job, record: SessionRecord) -> Job:
     options = _options_for(job, record)
     again = prepare(options, asks=job.asks, rules=job.rules, record=job.record)
     again.prompt, again.mentions = job.prompt, job.mentions
+    again.wanted, again.result_tool = job.wanted, job.result_tool
     return again
 
 

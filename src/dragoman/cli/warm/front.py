@@ -42,6 +42,7 @@ def may_stay(options: argparse.Namespace) -> bool:
     if not CAN_STAY or options.keep_warm == 0:
         return False
     lists = any(value for name, value in vars(options).items() if name.startswith("list_"))
+    lists = lists or options.output_schema is not None
     frames = options.output in ("json", "jsonl") or options.record is not None or options.debug
     if lists or frames or options.no_store or options.steer is not None or options.no_wait:
         return False

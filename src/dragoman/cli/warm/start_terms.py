@@ -147,13 +147,14 @@ _MODE = "mode"
 def suits(job: Job) -> bool:
     """Whether a run, or a chat, could use an agent that stays, and a run could leave one.
 
-    Lists, frames and logs are for the process that has the agent. One that may wait for the end of
-    a limit, or raise a limit, has more to do with its agent than to send a prompt.
+    Lists, frames, logs and typed results are for the process that has the agent. One that may
+    wait for the end of a limit, or raise a limit, has more to do with its agent than to send a
+    prompt.
     """
     options = job.options
     lists = any(getattr(options, f"list_{what}", False) for what in LISTS)
     frames = getattr(options, "output", None) in ("json", "jsonl") or options.record is not None
-    if lists or frames or options.debug:
+    if lists or frames or options.debug or job.wanted is not None:
         return False
     if on_limit_of(job) != "fail" or any(limit.then == "ask" for limit in job.limits):
         return False

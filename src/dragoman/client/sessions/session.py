@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from dragoman.client.asking.askable import Askable
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.client.client_options import traced
 from dragoman.client.dialects.dialect import Dialect, Finished, Meta, Place
@@ -28,7 +29,6 @@ from dragoman.errors import (
 )
 from dragoman.host.forms.elicitation import ElicitationAnswer
 from dragoman.host.gate import Gate
-from dragoman.public_face import PublicFace
 from dragoman.session import events as e
 from dragoman.session.content import Content
 from dragoman.session.facts import TurnTerms
@@ -49,7 +49,7 @@ logger = logging.getLogger("dragoman.client")
 NOT_OPENED = "the session could not be opened"
 
 
-class Session(PublicFace):
+class Session(Askable):
     """One conversation with an agent, opened with the `Client`; `state` is what all of its events
     add up to, `id` the agent's id for it. Methods that talk to the agent raise SessionGone if the
     session is closed, and ConnectionLost if the connection is."""

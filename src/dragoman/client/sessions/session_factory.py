@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -18,6 +18,7 @@ import msgspec
 from dragoman.agents.extensions import Quirks, fork_point, forks_at_messages, quirks_for
 from dragoman.agents.known import known_as
 from dragoman.agents.settings.limit_settings import must_be_told
+from dragoman.client.asking.result_tool import desk_in, result_tool
 from dragoman.client.capabilities import lacking_for
 from dragoman.client.client_options import HostCapabilities, traced
 from dragoman.client.dialects.dialect import Opened, Place
@@ -40,6 +41,7 @@ from dragoman.host.permissions.consent import Consent
 from dragoman.host.rules.policy import Policy
 from dragoman.host.workspace.jail import found
 from dragoman.host.workspace.roots import Workspace
+from dragoman.results.wanted_result import TOOL
 from dragoman.session import events as e
 from dragoman.session.facts import OnLimit, SystemPrompt
 from dragoman.session.limits.spending import Meter
@@ -48,7 +50,7 @@ from dragoman.session.state_limits import ID, LIMITS, fitted
 
 if TYPE_CHECKING:
     from dragoman.client.client import Client
-    from dragoman.client.mcp_relay import McpRelay
+    from dragoman.client.relay.mcp_relay import McpRelay
 
 Listener: TypeAlias = Callable[[Session, e.Event], None]
 Way: TypeAlias = Literal["load", "resume"]
@@ -88,10 +90,14 @@ class Openings(msgspec.Struct, eq=False):
         mcp_servers: Sequence[McpServer] = (),
         system_prompt: str | SystemPrompt | None = None,
         meta: dict[str, Any] | None = None,
+        results: bool | type[Any] | Mapping[str, Any] = False,
     ) -> Place:
         """Where the session is to work. Raises ValueError for a folder that does not exist, and for
-        a system prompt that cannot be one."""
+        a system prompt that cannot be one; ValueError and TypeError for what cannot be the type of
+        results."""
         agent = self.client.capabilities
+        if results is not False:
+            mcp_servers = [*mcp_servers, result_tool(results)]
         servers, notes = supported(mcp_servers, agent, is_here=self.client.files_are_here)
         programs: dict[str, StdioServer] = {}
         if not agent.mcp_acp:
@@ -148,7 +154,7 @@ class Openings(msgspec.Struct, eq=False):
 
     def _the_relay(self) -> McpRelay:
         if self._relay is None:
-            from dragoman.client.mcp_relay import McpRelay  # few sessions need one
+            from dragoman.client.relay.mcp_relay import McpRelay  # few sessions need one
 
             fence = self.client.fence
             folder = None if fence is None else fence.folder
@@ -402,6 +408,8 @@ class Openings(msgspec.Struct, eq=False):
             attended=self.client.attended,
             limit=place.question_timeout or self.client.timeouts.question,
         )
+        if desk_in(place) is not None:
+            consent.own_tool = TOOL
         gate = Gate(
             workspace=workspace,
             agent=self.client.name,

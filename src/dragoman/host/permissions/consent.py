@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -23,8 +23,9 @@ from dragoman.host.claims.habits import NO_HABITS, Habits
 from dragoman.host.forms.elicitation import ElicitationProvider, Elicitations
 from dragoman.host.permissions.always_rules import Answer, NoRule, choose_option
 from dragoman.host.permissions.grants import Grants
-from dragoman.host.permissions.hold import Hold
+from dragoman.host.permissions.hold import Audience, Hold
 from dragoman.host.permissions.offers import Offers
+from dragoman.host.permissions.own_tool import SUBMITS, submits
 from dragoman.host.permissions.questions import (
     ALLOWED,
     BY_A_NEW_RULE,
@@ -86,22 +87,6 @@ _NOT_REMEMBERED = frozenset({"allow_once", "reject_once", "reject_always"})
 """Kinds of answers after which an agent has nothing that it may do without asking again."""
 
 
-class Audience(Protocol):
-    """Whether anyone reads the running turn."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def unread(self) -> bool: ...
-
-    @property
-    def cancel_requested(self) -> bool: ...
-
-    @property
-    def terms(self) -> facts.TurnTerms | None: ...
-
-
 class _Asking(msgspec.Struct, frozen=True):
     """What a person is asked, what it is about, and what it weighs."""
 
@@ -157,6 +142,8 @@ class Consent:
         """Whether the agent was given a yes for always, which it may keep to itself."""
         self.look: Look | None = None
         """How a file is now; None where the agent's files are not ours to look at."""
+        self.own_tool: str | None = None
+        """The tool with which the agent submits a result to this program, if it has one."""
         self._workspace = workspace
         self._agent = agent
         self._policy = policy
@@ -277,6 +264,8 @@ class Consent:
         if is_too_long(access.commands):
             raise self.unfit(TOO_LONG)
         decision = self._policy.decide(access, self._workspace)
+        if self.own_tool and submits(self.own_tool, claim, decision, options):
+            decision, access = SUBMITS, msgspec.structs.replace(access, action=True)
         asking = self._asking(
             access, claim.title, tuple(options), decision, call_id, content, subject.explanation
         )

@@ -9,12 +9,27 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from dragoman.session.facts import TurnTerms
+
 
 class Held(Protocol):
     """The turn that may be held."""
 
     @property
     def cancel_requested(self) -> bool: ...
+
+
+class Audience(Held, Protocol):
+    """Whether anyone reads the running turn."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def unread(self) -> bool: ...
+
+    @property
+    def terms(self) -> TurnTerms | None: ...
 
 
 class Hold:

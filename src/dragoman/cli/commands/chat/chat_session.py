@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dragoman.cli.run.elsewhere.remote_session import terms_of
 from dragoman.cli.run.job import Job
-from dragoman.cli.run.remote_session import terms_of
 from dragoman.client.sessions.turn import Turn
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.hub import Hub

@@ -35,12 +35,12 @@ from dragoman.cli.render.style import BOLD, DIM, RED, Style, can_draw, wants_col
 from dragoman.cli.render.terminal_view import TerminalView
 from dragoman.cli.render.wrap import folded
 from dragoman.cli.run.agent_setup import client_for, configure
+from dragoman.cli.run.elsewhere.remote_session import check_shared, configure_elsewhere, until_left
+from dragoman.cli.run.elsewhere.steer_command import steer_sentence
 from dragoman.cli.run.follower import Follower
 from dragoman.cli.run.hub_access import hub_of, meant_by, open_live, runs_elsewhere
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import for_session, prepare
-from dragoman.cli.run.remote_session import check_shared, configure_elsewhere, until_left
-from dragoman.cli.run.steer_command import steer_sentence
 from dragoman.cli.standard_streams import terminal_width
 from dragoman.cli.warm.warm_owner import met
 from dragoman.client.client import Client

@@ -25,8 +25,8 @@ import msgspec
 
 from dragoman._version import __version__
 from dragoman.agents.settings.mcp_settings import StdioServer
-from dragoman.client import mcp_stdio
 from dragoman.client.mcp import InProcessServer, telling
+from dragoman.client.relay import mcp_stdio
 from dragoman.errors import ConnectionClosed, InvalidParams, InvalidRequest
 from dragoman.process import descriptors
 from dragoman.rpc import Peer

@@ -1,0 +1,1 @@
+"""Sessions that another process runs, seen from this one."""

@@ -1,0 +1,1 @@
+"""The way from an agent to the MCP servers of this process."""
