@@ -52,7 +52,6 @@ LAYERS = [
 PUBLIC = {"__init__", "__main__", "events", "ext"}
 STRANGERS = [{"store", "client"}]
 WITHOUT_ACP = {"wire", "transport", "rpc"}
-<<<<<<< HEAD
 PURE = {
     "schema",
     "wire",
@@ -61,11 +60,9 @@ PURE = {
     "safe_text",
     "redactor",
     "review",
+    "results",
     "lazy_pattern",
 }
-=======
-PURE = {"schema", "wire", "session", "ui_stream", "safe_text", "review", "results", "lazy_pattern"}
->>>>>>> 135cf356 (Results of a type: ask, submit_result, --output-schema)
 IMPURE = {"asyncio", "os", "time", "datetime", "uuid", "sqlite3", "apsw", "subprocess"}
 IN_CAMEL_CASE = {"schema", "ui_stream"}
 _camel_case = re.compile(r"_*[a-z][a-z0-9]*[A-Z]")
