@@ -34,6 +34,7 @@ LAYERS = [
     "session",
     "results",
     "host",
+    "worktrees",
     "agents",
     "client",
     "sync_session",

@@ -35,6 +35,7 @@ GROUPS = {
         "FolderProblem LeftOut Reverted RootSnapshot FileSummary ProgramRun ProgramEnd "
         "ReachedLimit Parking"
     ),
+    "Worktrees": "worktree Worktree MergeResult",
     "Content": (
         "Content Text Image Audio Resource ResourceLink UnknownContent ToolContent ContentItem "
         "Diff TerminalItem UnknownItem Location"
@@ -58,6 +59,7 @@ GROUPS = {
     ),
     "Settings and MCP servers": (
         "load_settings Settings AgentSettings ModelProvider FenceTerms Retention SnapshotLimits "
+        "WorktreeSetup "
         "SpendingLimit Spending Tokens Price "
         "McpServer StdioServer HttpServer SseServer InProcessServer"
     ),
@@ -65,6 +67,8 @@ GROUPS = {
 # Methods that other layers of ours call, and constructors of what is made for you.
 INTERNAL = {
     "Turn": {"__init__"},
+    "Worktree": {"__init__", "committed", "files", "folder", "has_files", "origin", "release"}
+    | {"result", "tip", "to_branch"},
     "Stream": {"__init__", "push", "close", "ready"},
     "RemoteAgent": {"endpoint", "sent_headers", "is_secret_in"},
     "ElicitationRequest": {"as_event"},

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ModelProvider,
         Retention,
         Settings,
+        WorktreeSetup,
         load_settings,
     )
     from dragoman.agents.sign_ins import AuthStatus
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         InvalidRequest,
         LeaseLost,
         LimitUnusable,
+        MergeConflict,
         MethodNotFound,
         NameTaken,
         NoProgress,
@@ -102,6 +104,7 @@ if TYPE_CHECKING:
         UnusableRequest,
         UsageError,
         VersionMismatch,
+        WorktreeError,
         WouldDeadlock,
     )
     from dragoman.host.fence.fence import Fence
@@ -218,6 +221,9 @@ if TYPE_CHECKING:
     from dragoman.transport.stdio import AgentCommand
     from dragoman.transport.target import RemoteAgent
     from dragoman.transport.transport import Transport
+    from dragoman.worktrees.open_worktree import worktree
+    from dragoman.worktrees.worktree_record import MergeResult
+    from dragoman.worktrees.worktrees import Worktree
 
 __all__ = [
     "Access",
@@ -288,6 +294,8 @@ __all__ = [
     "LimitUnusable",
     "Location",
     "McpServer",
+    "MergeConflict",
+    "MergeResult",
     "MethodNotFound",
     "Mode",
     "ModelProvider",
@@ -407,6 +415,9 @@ __all__ = [
     "UserEntry",
     "VersionMismatch",
     "Workspace",
+    "Worktree",
+    "WorktreeError",
+    "WorktreeSetup",
     "WouldDeadlock",
     "__version__",
     "ask",
@@ -417,12 +428,15 @@ __all__ = [
     "run",
     "run_prompt",
     "tracing",
+    "worktree",
 ]
 
 _NAMES = {
     "agents.agent_fence": "fence_around",
     "agents.extensions": "Quirks",
-    "agents.settings.settings_file": "AgentSettings ModelProvider Retention Settings load_settings",
+    "agents.settings.settings_file": (
+        "AgentSettings ModelProvider Retention Settings WorktreeSetup load_settings"
+    ),
     "agents.sign_ins": "AuthStatus",
     "client.capabilities": "AgentCapabilities AgentInfo AuthMethod SessionInfo",
     "client.client": "Client",
@@ -437,7 +451,8 @@ _NAMES = {
         "AgentExited AmbiguousSession AuthRequired CallTimeout CancelIgnored ChainBroken "
         "CommandNotFound CommandRefused ConfigError ConnectionClosed ConnectionLost "
         "DownloadFailed DragomanError FenceError FrameTooLarge InstallFailed InternalError "
-        "InvalidMessage InvalidParams InvalidRequest LeaseLost LimitUnusable MethodNotFound "
+        "InvalidMessage InvalidParams InvalidRequest LeaseLost LimitUnusable MergeConflict "
+        "MethodNotFound "
         "NameTaken NoProgress NoResult NotAnAgent ParseError PeerStalled PromptTooLarge "
         "ProtocolError "
         "RemoteError RemoteLost RequestCancelled ResourceNotFound RevertConflict RowDuplicate "
@@ -445,7 +460,7 @@ _NAMES = {
         "SessionNotContinued SessionOwned SignInNeeded SlowConsumer StartError StoreAway "
         "StoreCorrupt StoreCrowded StoreError StoreFull UnknownAgent UnknownHost "
         "UnknownSession Unreachable UnsafeArchive Unsupported UnusableRequest UsageError "
-        "VersionMismatch WouldDeadlock"
+        "VersionMismatch WorktreeError WouldDeadlock"
     ),
     "host.fence.fence": "Fence",
     "host.fence.fence_terms": "FenceTerms",
@@ -490,6 +505,9 @@ _NAMES = {
     ),
     "stream": "Stream",
     "transport.transport": "Transport",
+    "worktrees.worktree_record": "MergeResult",
+    "worktrees.open_worktree": "worktree",
+    "worktrees.worktrees": "Worktree",
     "transport.target": "RemoteAgent",
     "transport.stdio": "AgentCommand",
 }

@@ -29,6 +29,12 @@ def running_directory() -> Path:
     return data_directory() / "running"
 
 
+def worktrees_directory() -> Path:
+    """Where the checkouts of worktrees are: beside our data, which agents cannot reach."""
+    home = data_directory()
+    return home.with_name(f"{home.name}-worktrees")
+
+
 def settings_file() -> Path:
     """`$DRAGOMAN_SETTINGS`, else `dragoman/settings.json` in the user's config directory."""
     if path := os.environ.get("DRAGOMAN_SETTINGS"):

@@ -526,6 +526,25 @@ class RevertConflict(DragomanError):
         return f"nothing was reverted: {listed}"
 
 
+class WorktreeError(DragomanError):
+    """A worktree could not be made, merged or removed, or there is no such worktree."""
+
+
+class MergeConflict(WorktreeError):
+    """A worktree cannot be merged as things are, so nothing was changed; `reasons` says why for
+    each path, and `advice` what to do."""
+
+    def __init__(self, name: str, reasons: dict[str, str], advice: str) -> None:
+        super().__init__(name, reasons, advice)
+        self.name = name
+        self.reasons = reasons
+        self.advice = advice
+
+    def __str__(self) -> str:
+        listed = "\n".join(f"  {path}: {reason}" for path, reason in self.reasons.items())
+        return f"{self.name} was not merged, and nothing was changed; {self.advice}\n{listed}"
+
+
 class CallTimeout(DragomanError):
     """No reply in time; in a chain, `silent` is the component that did not answer."""
 

@@ -317,3 +317,13 @@ def test_sockets_are_found_by_their_full_names_and_variables_that_name_some_go()
     )
     assert listening_sockets(text) == ["/home/u/a b.sock"]
     assert without_sockets({"SSH_AUTH_SOCK": "x", "PATH": "y"}) == {"PATH": "y"}
+
+
+def test_the_repository_of_a_worktree_of_ours_cannot_be_written(place: Path) -> None:
+    main, tree = place / "main", place / "data-worktrees" / "fix" / "main"
+    subprocess.run(["git", "init", "-q", str(main)], check=True)
+    identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    commit = ["git", "-C", str(main), *identity, "commit", "-q", "--allow-empty", "-m", "first"]
+    subprocess.run(commit, check=True)
+    subprocess.run(["git", "-C", str(main), "worktree", "add", "-q", str(tree)], check=True)
+    assert below(floor_for([str(tree)]), "write", place) == ["data-worktrees/fix/main"]

@@ -4,13 +4,12 @@ done: a step is a call that changes a file system, ours or git's."""
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support import killing
 
 PROGRAMS = Path(__file__).parent / "programs"
 LONG = (pytest.mark.soak, pytest.mark.within(10_800))
@@ -18,20 +17,7 @@ LONG = (pytest.mark.soak, pytest.mark.within(10_800))
 
 @pytest.fixture
 def preloaded(tmp_path: Path) -> dict[str, str]:
-    """Everything that is started with this, and git whatever it is started with, counts its
-    steps."""
-    compiler, git = shutil.which("cc"), shutil.which("git")
-    if compiler is None or git is None or sys.platform != "linux":
-        pytest.skip("counts the calls of the C library on Linux, with a C compiler")
-    library, steps, program = tmp_path / "steps.so", tmp_path / "steps", tmp_path / "bin" / "git"
-    source = str(PROGRAMS / "killing_steps.c")
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    steps.write_bytes(bytes(16))
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nSTEPS={steps} LD_PRELOAD={library} exec {git} "$@"\n')
-    program.chmod(0o755)
-    path = f"{program.parent}:{os.environ['PATH']}"
-    return {**os.environ, "STEPS": str(steps), "LD_PRELOAD": str(library), "PATH": path}
+    return killing.preloaded(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -74,4 +74,7 @@ def _run(words: list[str], *, parts: bool) -> int:
     guard = import_module("dragoman.cli.exit_codes")
     if command not in _TALKS:  # those have more to import
         standard_streams.raise_when_interrupted()
-    return guard.guarded(lambda: module.run(arguments), debug=getattr(arguments, "debug", False))
+    run = module.run
+    if getattr(arguments, "worktree", None) is not None:
+        run = import_module("dragoman.cli.commands.worktrees.worktree_run").around(run)
+    return guard.guarded(lambda: run(arguments), debug=getattr(arguments, "debug", False))

@@ -366,14 +366,19 @@ def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> Argum
 
 
 def with_values(words: Sequence[str], refuse: Callable[[str], NoReturn]) -> list[str]:
-    """`--fence` without a value has one; argparse would take the prompt for it. A value after a
-    space would be taken for the prompt instead, so it is refused."""
+    """`--fence` and `--worktree` without a value have one; argparse would take the prompt for it. A
+    value after a space would be taken for the prompt instead, so it is refused."""
     end = words.index("--") if "--" in words else len(words)
     for word, value in pairwise(words[:end]):
         if word == "--fence" and value in _FENCE_MODES:
             refuse(f"--fence takes its value after an equals sign: --fence={value}")
-    options = ["--fence=on" if word == "--fence" else word for word in words[:end]]
-    return [*options, *words[end:]]
+    for option, value, prompt in zip(words[:end], words[1:end], words[2:end], strict=False):
+        if option == "--worktree" and not (value.startswith("-") or prompt.startswith("-")):
+            refuse(f"--worktree takes its name after an equals sign: --worktree={value}")
+    return [*(_WITHOUT_VALUE.get(word, word) for word in words[:end]), *words[end:]]
+
+
+_WITHOUT_VALUE = {"--fence": "--fence=on", "--worktree": "--worktree="}
 
 
 def add_prompt_options(parser: argparse.ArgumentParser) -> None:

@@ -69,6 +69,7 @@ COMMANDS = {
     "run": "run one turn (the default command)",
     "chat": "talk to an agent in this terminal",
     "sessions": "list, show, search, export, fork and delete recorded sessions",
+    "worktrees": "list, compare, merge and remove the worktrees of sessions",
     "review": "go through what a session changed, and send comments to its agent",
     "usage": "add up what sessions have used: time, tokens, money",
     "watch": "follow a session, wherever it is running",
@@ -93,6 +94,7 @@ COMMANDS = {
 
 _STORED = (
     "sessions",
+    "worktrees",
     "review",
     "usage",
     "watch",
@@ -256,10 +258,23 @@ def _run_parser() -> argparse.ArgumentParser:
     options.add_prompt_options(parser)
     options.add_agent_options(parser)
     options.add_limit_options(parser)
-    options.add_keep_warm_option(options.add_session_options(parser).add_argument)
+    session = options.add_session_options(parser)
+    add_worktree_options(session.add_argument)
+    options.add_keep_warm_option(session.add_argument)
     options.add_debug_option(parser)
     parser.add_argument("--version", action="version", version=f"dragoman {__version__}")
     return parser
+
+
+def add_worktree_options(add: options.AddArgument) -> None:
+    text = (
+        "work in a git worktree of the workspace, on a branch of its own (dragoman/NAME): a new "
+        "one, or the one of that name. Without a name, one in which nothing was changed is removed "
+        "afterwards; see `dragoman worktrees`"
+    )
+    add("--worktree", nargs="?", metavar="=NAME", help=text)
+    text = "begin the worktree with the uncommitted changes of the workspace"
+    add("--uncommitted", action="store_true", help=text)
 
 
 def _command_parser(command: str) -> argparse.ArgumentParser:

@@ -6,16 +6,11 @@ Its first three arguments are a folder to work in, what is killed, and "first:st
 
 from __future__ import annotations
 
-import asyncio
 import json
-import mmap
 import os
 import shutil
 import signal
-import struct
 import sys
-import traceback
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -23,31 +18,13 @@ import msgspec
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from support.folders import contents, git
+from support.killing import Steps, apart
 
 from dragoman.host.snapshots.shadow import Shadow, ref_name
 from dragoman.host.snapshots.snapshots import Snapshots, undo_of
 from dragoman.host.snapshots.timeline import Step, Timeline
 
 ROOTS = ("here", "there")
-_STEPS = struct.Struct("4i")
-
-
-class Steps:
-    """The numbers that `killing_steps.c` reads."""
-
-    def __init__(self, path: str) -> None:
-        descriptor = os.open(path, os.O_RDWR)
-        self._numbers = mmap.mmap(descriptor, _STEPS.size)
-        os.close(descriptor)
-
-    def count(self, until: int) -> None:
-        self._numbers[:] = _STEPS.pack(1, 0, until, os.getpid())
-
-    def stop(self) -> int:
-        """How many there were."""
-        _, made, *_ = _STEPS.unpack(self._numbers[:])
-        self._numbers[:] = _STEPS.pack(0, made, 0, 0)
-        return made
 
 
 def fill(folder: Path) -> None:
@@ -190,24 +167,6 @@ class Trial:
         known = shadow.sessions()
         wanted = {"s"} if what.startswith("forget") else {"s", "other"}
         assert known == {ref_name(each) for each in wanted}, f"{len(known)} sessions"
-
-
-def apart(work: Callable[[], Awaitable[None]], steps: Steps | None = None, at: int = 0) -> int:
-    """In a process of its own, killed before that step; how it ended."""
-    if (child := os.fork()) == 0:
-        code = 1
-        try:
-            if steps is not None:
-                steps.count(at)
-            asyncio.run(work())  # type: ignore[arg-type]
-            code = 0
-        except BaseException:
-            if steps is not None:
-                steps.stop()
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def main(top: Path, what: str, first: int, stride: int) -> None:

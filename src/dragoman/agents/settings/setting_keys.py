@@ -69,6 +69,11 @@ TOP_KEYS: Keys = {
         "prompt](../how-to/sessions.md#the-agent-stays-for-a-while): seconds, or a time such as "
         '`"10m"`; `0` ends it with the run; default `300`; Linux only',
     ),
+    "worktrees": (
+        "object",
+        "the command that prepares a new [worktree](../how-to/worktrees.md), such as one that "
+        "installs dependencies",
+    ),
     "$schema": ("string", "ignored; for editors"),
 }
 
@@ -262,6 +267,19 @@ RETENTION_KEYS: Keys = {
     "projects": (
         "object",
         "days per folder (absolute path), for that folder and everything beneath it",
+    ),
+}
+
+WORKTREE_KEYS: Keys = {
+    "setup": (
+        "string",
+        "a shell command that runs once in each new worktree, with your rights and outside of any "
+        "fence; its output is kept",
+    ),
+    "projects": (
+        "object of strings",
+        "another command per folder (absolute path), for that folder and everything beneath it; "
+        '`""` for none',
     ),
 }
 

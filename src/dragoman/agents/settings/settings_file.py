@@ -29,6 +29,7 @@ from dragoman.agents.settings.setting_keys import (
     SNAPSHOT_KEYS,
     SYSTEM_PROMPT_KEYS,
     TOP_KEYS,
+    WORKTREE_KEYS,
 )
 from dragoman.agents.settings.value_reader import ValueReader, kind_of, settings_text
 from dragoman.data_directory import settings_file
@@ -125,6 +126,19 @@ class Retention(msgspec.Struct, kw_only=True, frozen=True):
         return min((each for each in (self.days, *self.projects.values()) if each), default=None)
 
 
+class WorktreeSetup(msgspec.Struct, kw_only=True, frozen=True):
+    """The commands that prepare new worktrees; none if it is empty."""
+
+    setup: str = ""
+    projects: dict[str, str] = {}
+    """By folder; also applies beneath it, unless a folder there has its own."""
+
+    def setup_in(self, folder: str) -> str:
+        """The command for a worktree of that folder."""
+        above = (folder, *map(str, PurePath(folder).parents))
+        return next((self.projects[each] for each in above if each in self.projects), self.setup)
+
+
 class Settings(msgspec.Struct, kw_only=True, frozen=True):
     """The content of `settings.json`: agents by name, the first one is the default."""
 
@@ -148,6 +162,7 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     """How many seconds a question may wait before it is refused."""
     keep_warm: float | None = None
     """How many seconds the agent of a named or continued session stays after a run."""
+    worktrees: WorktreeSetup = WorktreeSetup()
 
     def fence_of(self, agent: AgentSettings) -> FenceTerms:
         return self.fence if agent.fence is None else agent.fence
@@ -200,6 +215,7 @@ class _Reader(ValueReader):
             limits=self._limits(top.get("limits", []), servers),
             question_timeout=self._duration(top.get("question_timeout"), "question_timeout"),
             keep_warm=self._stay(top.get("keep_warm"), "keep_warm"),
+            worktrees=self._worktrees(top.get("worktrees", {})),
         )
 
     def _stay(self, value: Any, place: str) -> float | None:
@@ -323,6 +339,19 @@ class _Reader(ValueReader):
                 os.path.normpath(folder): self._days(days, f"retention.projects.{folder}")
                 for folder, days in projects.items()
             },
+        )
+
+    def _worktrees(self, value: Any) -> WorktreeSetup:
+        entry = self._object(value, "worktrees", WORKTREE_KEYS)
+        projects = self._mapping(
+            self._object(entry.get("projects", {}), "worktrees.projects"), "worktrees.projects"
+        )
+        for folder in projects:
+            if not os.path.isabs(folder):
+                self._fail(f"worktrees.projects.{folder}", "the absolute path of a directory")
+        return WorktreeSetup(
+            setup=self._string(entry.get("setup", ""), "worktrees.setup"),
+            projects={os.path.normpath(folder): text for folder, text in projects.items()},
         )
 
     def _snapshots(self, value: Any) -> SnapshotLimits:

@@ -200,7 +200,9 @@ def _trusted_project(options: argparse.Namespace) -> ProjectSettings | None:
             told.add(sentence)
             tell(sentence)
 
-    return trusted_settings(options.cwd or ".", tell_once)
+    # In a worktree, those of the checkout that it was made of: these are what was trusted.
+    folder: str = getattr(options, "project", None) or options.cwd or "."
+    return trusted_settings(folder, tell_once)
 
 
 def better_than_demo(options: argparse.Namespace, agent: str) -> str | None:

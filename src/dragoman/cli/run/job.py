@@ -177,6 +177,7 @@ def _check_stay(options: argparse.Namespace) -> None:
         (options.no_store, "--no-store", "the next run finds the agent by the store"),
         (options.record is not None, "--record", frames),
         (options.output in ("json", "jsonl"), f"-o {options.output}", frames),
+        (options.worktree is not None, "--worktree", "the folder may be removed after the run"),
         (options.no_wait, "--no-wait", "the run continues in the background itself"),
         (options.debug, "--debug", "only the process that has the agent can log what it does"),
     ):

@@ -46,6 +46,8 @@ def may_stay(options: argparse.Namespace) -> bool:
     frames = options.output in ("json", "jsonl") or options.record is not None or options.debug
     if lists or frames or options.no_store or options.steer is not None or options.no_wait:
         return False
+    if options.worktree is not None:
+        return False  # it may be removed after the run
     if options.keep_warm is not None:
         return True
     continued = options.session is not None or options.resume is not None or options.continues

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from dragoman.data_directory import data_directory, settings_file
+from dragoman.data_directory import data_directory, settings_file, worktrees_directory
 from dragoman.errors import ConfigError
 from dragoman.fence.kernel_calls import landlock_version
 from dragoman.fence.landlock import GOVERNS_SIGNALS, GOVERNS_TRUNCATION
@@ -209,6 +209,8 @@ def _too_much(homes: Sequence[str], environments: Sequence[Mapping[str, str]]) -
 def _workspace(roots: Sequence[str]) -> Iterator[FencePlace]:
     for root in roots:
         yield FencePlace(_checked(root, "the workspace"), "write", "the workspace")
+        if _is_beneath(_real(root), (_real(str(worktrees_directory())),)):
+            continue  # of our making: the repository is the user's, and the agent's files suffice
         if (repository := repository_of(root)) and not _is_beneath(repository, map(_real, roots)):
             yield FencePlace(
                 _checked(repository, "the repository"), "write", "git's data of this worktree"

@@ -9,6 +9,7 @@ import argparse
 
 from dragoman.cli import options as shared
 from dragoman.cli import standard_streams
+from dragoman.cli.parsers import add_worktree_options
 
 _EXAMPLES = """\
 examples:
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shared.add_optional(parser.add_argument, "prompt", "PROMPT", "the first prompt")
     shared.add_agent_options(parser)
     shared.add_limit_options(parser)
-    shared.add_session_options(parser)
+    add_worktree_options(shared.add_session_options(parser).add_argument)
     parser.add_argument(
         "--notify",
         metavar="HOW",
