@@ -116,6 +116,7 @@ class Hub:
             on_auth=None if sign_ins is None else sign_ins.note,
             on_question=self.news.tell_all,
         )
+        self.activity = self._agents.activity
         self._opener = Opener(
             store,
             self._agents,

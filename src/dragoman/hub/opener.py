@@ -439,7 +439,7 @@ class Opener:
             record.additional_directories,
             on_start=partial(self._read_ahead, record),
         )
-        last_before = record.last_seq
+        last_before, home = record.last_seq, self._hosts.home
         recording = EventRecorder(
             self._store,
             record,
@@ -447,6 +447,7 @@ class Opener:
             on_stored=self._on_stored,
             behind=running.behind,
             limits=self._limits,
+            activity=self._agents.activity.of(record.agent, history),
         )
         try:
             place = self._place_of(running, record, recording, history)
@@ -456,7 +457,6 @@ class Opener:
         except BaseException as error:
             await _to_its_end(self._undo_opening(recording, running, error))
             raise
-        home = self._hosts.home
         live = RunningSession(
             self._store, recording, running, session, last_before=last_before, home=home
         )

@@ -21,6 +21,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.client.client_options import tracing
+from dragoman.web.api.metrics import count_request
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed, failure_of, response_for
 from dragoman.web.routing.openapi import document
@@ -91,9 +92,14 @@ def make_app(
     page: Path = FOLDER,
 ) -> Guard:
     """An ASGI application; nothing of it can be reached but through the guard."""
+
+    def counted(method: str, path: str, status: int, seconds: float) -> None:
+        count_request(server, method, status)
+        log(method, path, status, seconds)
+
     table = Table([*ROUTES, *page_routes(page)])
     server.document = _document
-    return Guard(Dispatch(server), table, token=token, hosts=hosts, origins=origins, log=log)
+    return Guard(Dispatch(server), table, token=token, hosts=hosts, origins=origins, log=counted)
 
 
 logger = logging.getLogger("dragoman.web")

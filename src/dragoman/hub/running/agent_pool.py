@@ -29,6 +29,7 @@ from dragoman.data_directory import make_private
 from dragoman.errors import DragomanError, RemoteError
 from dragoman.hub.cluster.owner import is_gone, started
 from dragoman.hub.hub_limits import HubLimits
+from dragoman.hub.running.activity import Activity
 from dragoman.hub.running.event_recorder import EventRecorder
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
 from dragoman.store.records import Owner
@@ -134,6 +135,7 @@ class AgentPool:
         self._asking: set[asyncio.Task[None]] = set()
         self._limits = limits
         self._attended = attended
+        self.activity = Activity()
         self.launcher = launcher
         self._on_change = on_change
         self._running: list[PooledAgent] = []

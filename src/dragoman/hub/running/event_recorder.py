@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from dragoman.errors import DragomanError, StoreError
 from dragoman.hub.hub_limits import HubLimits
+from dragoman.hub.running.activity import SessionActivity
 from dragoman.hub.stored.event_readers import Tail
 from dragoman.session import events as e
 from dragoman.store.base import Store
@@ -61,8 +62,10 @@ class EventRecorder:
         on_stored: Callable[[str], None],
         behind: set[EventRecorder] | None = None,
         limits: HubLimits | None = None,
+        activity: SessionActivity | None = None,
     ) -> None:
         self.limits = limits or HubLimits()
+        self._activity = activity
         self.record = record
         self.lease = lease
         self.tail = Tail(record.id, record.last_seq)
@@ -108,6 +111,8 @@ class EventRecorder:
         self._waiting += bodies
         for said in self._texts.feed(events):
             self._note_said(said)
+        if self._activity is not None:
+            self._activity.take(events)
         self._note_size(sum(map(len, bodies)))
 
     def _refuse(self, events: Sequence[e.Event]) -> None:
@@ -198,6 +203,8 @@ class EventRecorder:
     def _stored(self, sent: _Sent) -> None:
         batch, last = sent.batch, sent.append.result()
         self._unstored -= batch.size
+        if self._activity is not None:
+            self._activity.stored(len(batch.events), time.monotonic() - sent.since)
         self._read_on()
         if batch.events:
             self._show(batch, last - len(batch.events) + 1)
@@ -300,6 +307,7 @@ class _Sent:
     def __init__(self, batch: Batch, store: Store, lease: Lease) -> None:
         self.batch = batch
         self.size = batch.size + sum(len(each.text) for each in batch.said)
+        self.since = time.monotonic()
         self.append = asyncio.create_task(store.append(lease, batch))
         # When an earlier one fails, nobody asks for this one.
         self.append.add_done_callback(lambda done: done.cancelled() or done.exception())

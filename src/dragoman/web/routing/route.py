@@ -18,6 +18,7 @@ them; what it returns is sent as JSON, unless it is a response already."""
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 JSON_LINES = "application/jsonl"
+PLAIN_TEXT = "text/plain"
 ANY_TYPE = "*/*"
 
 JSON_LIMIT = 1024 * 1024

@@ -13,11 +13,19 @@ from dragoman.web.api import (
     folders,
     health,
     hosts,
+    metrics,
     policies,
     session_actions,
     sessions,
 )
-from dragoman.web.routing.route import ANY_TYPE, EVENT_STREAM, JSON, JSON_LINES, Route
+from dragoman.web.routing.route import (
+    ANY_TYPE,
+    EVENT_STREAM,
+    JSON,
+    JSON_LINES,
+    PLAIN_TEXT,
+    Route,
+)
 from dragoman.web.shapes import policy_shapes, server_shapes, session_shapes
 from dragoman.web.shapes.server_shapes import IdQuery
 from dragoman.web.uploads import MAX_BYTES
@@ -535,6 +543,13 @@ _ABOUT = (
         handler=health.document,
         summary="The OpenAPI description of this API",
         answer=dict,
+    ),
+    Route(
+        method="GET",
+        path="/metrics",
+        handler=metrics.metrics,
+        summary="What this process does, in the text format of Prometheus",
+        gives=(PLAIN_TEXT,),
     ),
     Route(
         method="GET",
