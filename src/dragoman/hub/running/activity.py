@@ -1,4 +1,4 @@
-"""Counts what the sessions of this process do, for whoever watches it: turns, tool calls, tokens,
+"""Counts what the sessions of this process do, for monitoring: turns, tool calls, tokens,
 costs, and how long questions, queued prompts and the store took.
 
 A count only grows, and begins at zero when the process does. What an agent replays when it loads a
@@ -43,7 +43,7 @@ class Activity:
         self.add(f"{name}_seconds_count", 1.0, labels)
 
     def of(self, agent: str, history: SessionState | None) -> SessionActivity:
-        """That of a session that goes on; what it has cost before does not count."""
+        """For a session that continues; what it has cost before does not count."""
         usage = None if history is None else history.usage
         return SessionActivity(self, agent, None if usage is None else usage.cost)
 

@@ -1,7 +1,7 @@
 """`GET /metrics`: what this process does, in the text format of Prometheus.
 
-Each host is asked for its own; sums over all of them are for whoever collects. Names of agents are
-the only texts that are not ours, and nothing here is content.
+Each host is asked for its own; the program that collects them adds them up. The names of
+agents are the only texts that are not ours, and nothing here is content.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ async def metrics(server: Server) -> Response:
 
 
 def count_request(server: Server, method: str, status: int) -> None:
-    """Whoever sends a request chooses its method: one that no route has counts as another."""
+    """A client may send any method: one that no route has counts as `other`."""
     known = method if method in _METHODS else "other"
     labels = (("method", known), ("status", str(status or "none")))
     server.hub.activity.add("http_requests_total", 1.0, labels)
