@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.editor_rows import editor
 from bench.fence_rows import fence
 from bench.measure import (
     Column,
@@ -464,6 +465,7 @@ MEASUREMENTS = (
     terminal,
     websocket,
     fence,
+    editor,
     store,
     store_growth,
     open_100k,

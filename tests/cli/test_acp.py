@@ -7,11 +7,16 @@ import json
 import shlex
 import signal
 import subprocess
+from collections.abc import Generator
 
 import pytest
 from support.command import COMMAND, Dragoman
+from support.peers import soon
+from support.staying import Staying, staying
 
+from dragoman import AgentCommand, Client
 from dragoman.cli.commands import acp
+from dragoman.session.state import AgentEntry
 
 SECONDS = 60
 AS_AGENT = shlex.join([str(COMMAND), "acp", "-a", "demo"])
@@ -100,3 +105,26 @@ def test_a_bridge_offers_it_over_a_network(dragoman: Dragoman) -> None:
     finally:
         bridge.kill()
         bridge.wait()
+
+
+# ── sessions that another process runs ────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def stays(user: Dragoman) -> Generator[Staying]:
+    words = shlex.split(user.agent("moody", "moody.py"))
+    user.write_settings({"agent_servers": {"moody": {"command": words[0], "args": words[1:]}}})
+    with staying(user) as it:
+        yield it
+
+
+async def test_an_agent_that_was_kept_warm_starts_again_under_the_options(stays: Staying) -> None:
+    assert stays("-a", "moody", "--session", "s", "-o", "simple", "hi").code == 0
+    kept, words = stays.only(), ("acp", "-a", "moody", "--no-terminals")
+    command = AgentCommand(str(COMMAND), words, dict(stays.user.env))
+    async with Client.start(command) as editor:
+        session = await editor.load_session(kept["id"], stays.user.workspace)
+        await soon(session.prompt("hi"))
+        entries = (each for each in session.state.entries if isinstance(each, AgentEntry))
+        assert "".join(each.text for each in entries).count("code small") == 2
+    stays.wait_until_gone()

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 from support.folders import Watched, contents, git
+from support.hubs import TestLauncher, stored
 
 from dragoman.agents.settings.settings_file import parse_settings
 from dragoman.errors import ConfigError
 from dragoman.host.snapshots.shadow import ref_name
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
 from dragoman.host.snapshots.snapshots import Snapshots
+from dragoman.hub.assembly import new_hub
+from dragoman.testing import ScriptedAgent
 
 DAY = 86400.0
 
@@ -39,7 +42,9 @@ def test_the_limits_are_settings() -> None:
     assert parse_settings("{}", "file").snapshots == snapshots({}) == SnapshotLimits()
     given = snapshots({"days": None, "file_mib": 0.5, "files": 1e300})
     assert given == SnapshotLimits(days=None, file_bytes=1 << 19, files=10**9)
+    assert snapshots({"enabled": False}) == SnapshotLimits(enabled=False)
     for wrong, key in (
+        ({"enabled": 0}, "snapshots.enabled"),
         ({"day": 3}, "snapshots.day"),
         ({"days": 0}, "snapshots.days"),
         ({"file_mib": "10"}, "snapshots.file_mib"),
@@ -171,3 +176,16 @@ def test_a_turn_knows_of_others_in_its_folder(folder: Path, tmp_path: Path) -> N
     assert snapshots.begin_turn("second", [str(inner)]).end()
     assert first.end()  # the second began and ended meanwhile
     assert not snapshots.begin_turn("third", [str(folder)]).end()
+
+
+async def test_a_hub_may_take_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
+    async with stored(tmp_path) as store:
+        for enabled in (False, True):
+            async with new_hub(
+                store,
+                TestLauncher({"it": ScriptedAgent()}),
+                snapshots=SnapshotLimits(enabled=enabled),
+            ) as hub:
+                live = await hub.create("it", str(tmp_path))
+                assert (live.session.tracker is not None) == enabled

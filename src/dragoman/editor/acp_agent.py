@@ -12,6 +12,7 @@ from dragoman.editor.editor_launcher import EditorPlace
 from dragoman.editor.faces.face import Face
 from dragoman.editor.link import EditorLink
 from dragoman.editor.open_editors import Editors
+from dragoman.editor.own_terms import NO_TERMS, OwnTerms
 from dragoman.errors import InvalidRequest
 from dragoman.rpc import Peer, Tap
 from dragoman.schema import codec, v1
@@ -39,6 +40,7 @@ class EditorConnection:
         *,
         agent: str | None = None,
         on_close: OnClose = "continue",
+        terms: OwnTerms = NO_TERMS,
         tap: Tap | None = None,
     ) -> None:
         self._face: Face | None = None
@@ -50,7 +52,9 @@ class EditorConnection:
             tap=tap,
         )
         link = EditorLink(self._peer, transport)
-        self._desk = Desk(hub, agents, places, editors, link, agent=agent, on_close=on_close)
+        self._desk = Desk(
+            hub, agents, places, editors, link, agent=agent, on_close=on_close, terms=terms
+        )
 
     async def __aenter__(self) -> EditorConnection:
         await self._peer.__aenter__()

@@ -18,6 +18,7 @@ from dragoman.editor.editor_launcher import EditorPlace
 from dragoman.editor.editor_questions import EditorQuestions, Wording
 from dragoman.editor.link import EditorLink
 from dragoman.editor.open_editors import Editors
+from dragoman.editor.own_terms import NO_TERMS, OwnTerms
 from dragoman.editor.window import EditorWindow
 from dragoman.errors import (
     DragomanError,
@@ -72,7 +73,9 @@ class Desk:
         *,
         agent: str | None = None,
         on_close: OnClose = "continue",
+        terms: OwnTerms = NO_TERMS,
     ) -> None:
+        self._terms = terms
         self._hub = hub
         self._agents = agents
         self._places = places
@@ -203,7 +206,7 @@ class Desk:
     def _window(self, hub: Hub, session_id: str, speech: Speech) -> EditorWindow:
         questions = EditorQuestions(hub, session_id, self.link, speech)
         encoder = speech.encoder(session_id)
-        window = EditorWindow(hub, session_id, self.link, encoder, questions)
+        window = EditorWindow(hub, session_id, self.link, encoder, questions, self._terms)
         self.windows[session_id] = window
         self._editors.hub = hub
         self._editors.links[session_id] = self.link

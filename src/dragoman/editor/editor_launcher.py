@@ -35,11 +35,16 @@ class EditorPlace(msgspec.Struct, kw_only=True, frozen=True):
 def start_served(
     target: AgentCommand | RemoteAgent | Transport, editors: Editors, **options: Any
 ) -> Client:
-    """As `Client.start`, with files and terminals of the editors that have a session open."""
+    """As `Client.start`, with files and terminals of the editors that have a session open.
+
+    Not for an agent in a fence: an editor is outside. It opens a path by its name, and what that
+    leads to may have changed since it was checked.
+    """
+    if options.get("fence") is not None:
+        return Client.start(target, **options)
     own, closed = OpenEditors(editors), [str(data_directory())]
     options["files"] = EditorFiles(own, forbidden=closed)
-    if options.get("fence") is None:
-        options["terminals"] = EditorTerminals(own, LocalTerminals(forbidden=closed))
+    options["terminals"] = EditorTerminals(own, LocalTerminals(forbidden=closed))
     own.client = Client.start(target, **options)
     return own.client
 
@@ -55,7 +60,7 @@ class EditorLauncher(SettingsLauncher):
         self._editors = editors
 
     def start(self, target: AgentCommand | RemoteAgent, **options: Any) -> Client:
-        """With the editor's files, and with its terminals unless they would be outside a fence."""
+        """With the editor's files and terminals, unless they would be outside a fence."""
         return start_served(target, self._editors, **options)
 
     def mcp_servers(self, session_id: str) -> list[McpServer]:

@@ -17,6 +17,7 @@ from dragoman.editor.acp_agent import EditorConnection
 from dragoman.editor.desk import OnClose
 from dragoman.editor.editor_launcher import EditorLauncher, EditorPlace
 from dragoman.editor.open_editors import Editors
+from dragoman.editor.own_terms import NO_TERMS, OwnTerms
 from dragoman.host.fence.fence_terms import NetworkTerms
 from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.rule import Rule
@@ -45,6 +46,7 @@ class EditorOptions(msgspec.Struct, kw_only=True, frozen=True):
     limits: tuple[SpendingLimit, ...] = ()
     fence: FenceMode | None = None
     network: NetworkTerms | None = None
+    terms: OwnTerms = NO_TERMS
     on_close: OnClose = "continue"
 
 
@@ -66,6 +68,7 @@ async def serve(options: EditorOptions, transport: Transport) -> None:
             door.editors,
             agent=options.agent,
             on_close=options.on_close,
+            terms=options.terms,
         ) as editor:
             await _first(editor.wait_ended(), stopped.wait())
         if options.on_close == "continue" and door.opened is not None:

@@ -15,6 +15,7 @@ from typing import Literal
 from dragoman.client.dialects.encoding import MODE, UpdateEncoder, mode_option
 from dragoman.editor.editor_questions import EditorQuestions
 from dragoman.editor.link import EditorLink
+from dragoman.editor.own_terms import OwnTerms
 from dragoman.errors import CommandRefused, ConnectionLost, DragomanError, ResourceNotFound
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.owner import is_gone
@@ -55,7 +56,9 @@ class EditorWindow:
         link: EditorLink,
         encoder: UpdateEncoder,
         questions: EditorQuestions,
+        terms: OwnTerms,
     ) -> None:
+        self._terms = terms
         self.id = session_id
         self.state = SessionState()
         self.agent = ""
@@ -268,7 +271,8 @@ class EditorWindow:
     async def _send_prompt(self, content: list[Content]) -> str:
         cancels = self._cancels
         with self._in_flight():
-            reply = await self._hub.send(self.id, c.Prompt(content))
+            command = await self._terms.prompt(self._hub, self.id, content)
+            reply = await self._hub.send(self.id, command)
             turn_id: str = reply["turn"]
             self._ends[turn_id] = asyncio.get_running_loop().create_future()
         if self._closed:

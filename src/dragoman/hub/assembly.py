@@ -46,6 +46,6 @@ def new_hub(
         home=home_of(store, directory),
         label=label,
         # Nobody could find those of a session that is not recorded, nor delete them.
-        snapshots=kept if tracks_agents else None,
+        snapshots=kept if tracks_agents and snapshots.enabled else None,
         sign_ins=SignInNotes() if tracks_agents else None,
     )

@@ -284,6 +284,11 @@ WORKTREE_KEYS: Keys = {
 }
 
 SNAPSHOT_KEYS: Keys = {
+    "enabled": (
+        "boolean",
+        "`false` takes no snapshots: prompts are sent sooner, and only what Dragoman itself wrote "
+        "can be undone; default `true`",
+    ),
     "days": (
         "number or null",
         "delete the snapshots of a session this many days after its last turn, default `90`; null "

@@ -360,8 +360,12 @@ class _Reader(ValueReader):
         mib = self._above_0(entry.get("file_mib", usual.file_bytes >> 20), "snapshots.file_mib")
         files = self._above_0(entry.get("files", usual.files), "snapshots.files")
         days = self._days(entry.get("days", usual.days), "snapshots.days")
+        enabled = entry.get("enabled", usual.enabled)
+        if not isinstance(enabled, bool):
+            self._fail("snapshots.enabled", f"true or false, not {kind_of(enabled)}")
         most = int(min(mib, _MOST) * (1 << 20))
-        return SnapshotLimits(file_bytes=most, files=int(min(files, _MOST)), days=days)
+        files = int(min(files, _MOST))
+        return SnapshotLimits(enabled=enabled, file_bytes=most, files=files, days=days)
 
     def _days(self, value: Any, place: str) -> float | None:
         return None if value is None else self._above_0(value, place, "of days", ", or null")

@@ -382,7 +382,7 @@ def typed_rules(options: argparse.Namespace) -> list[str]:
     """The options that say what an agent may do in a turn, as they were typed."""
     words = [f"--policy {shlex.quote(path)}" for path in options.policy]
     words += [f"--{flag}" for flag in ("write", "exec", "yolo") if getattr(options, flag)]
-    if options.on_ask is not None:
+    if getattr(options, "on_ask", None) is not None:
         words.append(f"--on-ask {options.on_ask}")
     return words
 

@@ -8,6 +8,8 @@ import msgspec
 class SnapshotLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of snapshots. Larger files, and folders with more files, are not kept."""
 
+    enabled: bool = True
+    """Whether folders are read at all."""
     file_bytes: int = 10 << 20
     files: int = 200_000
     seconds: float = 60.0

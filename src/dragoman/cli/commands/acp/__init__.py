@@ -55,25 +55,39 @@ def run(options: argparse.Namespace) -> int:
         return 0
     from dragoman.agents.settings.settings_file import agent_named, load_settings
     from dragoman.cli.commands.demo_agent import serve as serve_agent
-    from dragoman.cli.run.agent_setup import given_rules, offer_of, typed_network
+    from dragoman.cli.run.agent_setup import given_rules, offer_of, typed_network, typed_rules
     from dragoman.cli.run.given_limits import limits_in
+    from dragoman.editor.own_terms import OwnTerms
     from dragoman.editor.stdio_service import EditorOptions, serve
     from dragoman.testing.agent_stdio import serve_stdio
 
     settings = load_settings(options.settings)
     if options.agent is not None:
         agent_named(options.agent, settings)
+    rules, limits = given_rules(options), limits_in(options.policy, settings.agents)
+    alone = [*_alone(options), *(each.source for each in limits[:1])]
     asked = EditorOptions(
         agent=options.agent,
         settings=options.settings,
-        rules=given_rules(options),
+        rules=rules,
         offer=offer_of(options),
-        limits=limits_in(options.policy, settings.agents),
+        limits=limits,
+        terms=OwnTerms(rules=rules, typed=typed_rules(options), alone=alone),
         fence=options.fence,
         network=typed_network(options),
         on_close=options.on_close,
     )
     return serve_agent(partial(serve_stdio, partial(serve, asked)), "dragoman chat")
+
+
+def _alone(options: argparse.Namespace) -> Iterator[str]:
+    """Those that only the process that runs an agent can carry out, as they were typed."""
+    for name in ("no_files", "no_terminals"):
+        if getattr(options, name):
+            yield f"--{name.replace('_', '-')}"
+    for name in ("fence", "fence_network"):
+        if getattr(options, name) is not None:
+            yield f"--{name.replace('_', '-')}"
 
 
 def _command(options: argparse.Namespace) -> list[str]:

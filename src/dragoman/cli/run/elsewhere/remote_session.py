@@ -8,8 +8,6 @@ import sys
 import time
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
-
 from dragoman.cli.ask.asker import asker_on
 from dragoman.cli.ask.refusal_hint import all_refused
 from dragoman.cli.ask.session_questions import QuestionsElsewhere, SessionQuestions
@@ -30,9 +28,9 @@ from dragoman.errors import (
     SignInNeeded,
     UnknownSession,
 )
-from dragoman.host.rules.rule import RuleFields
 from dragoman.hub.cluster import commands as c
 from dragoman.hub.cluster.owner import is_gone
+from dragoman.hub.cluster.sent_terms import sent_terms
 from dragoman.hub.hub import Hub
 from dragoman.hub.maintenance import told_of_outages
 from dragoman.hub.stored.stored_sessions import stored_state
@@ -295,19 +293,11 @@ class Window:
 
 def terms_of(job: Job, hub: Hub, on_ask: Literal["reject", "wait"] | None) -> TurnTerms | None:
     """The rules of this run, which hold for its turns alone; None for none."""
-    options, owner = job.options, hub.owner
-    by = f"process {owner.pid}" + (f" on {owner.label}" if owner.label else "")
-    given = given_rules(options)
-    rules = [msgspec.structs.replace(rule, source=f"{rule.source} of {by}") for rule in given]
+    rules = given_rules(job.options)
     if not rules and on_ask is None:
         return None
-    return TurnTerms(
-        by=by,
-        options=typed_rules(options),
-        rules=[msgspec.to_builtins(RuleFields.of(rule)) for rule in rules],
-        on_ask=on_ask,
-        home=hub.hosts.home,
-    )
+    typed = typed_rules(job.options)
+    return sent_terms(hub.owner, rules, typed, home=hub.hosts.home, on_ask=on_ask)
 
 
 async def configure_elsewhere(hub: Hub, job: Job, session_id: str, state: SessionState) -> None:
