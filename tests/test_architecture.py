@@ -32,6 +32,7 @@ LAYERS = [
     "redactor",
     "review",
     "session",
+    "briefing",
     "results",
     "host",
     "worktrees",
@@ -43,6 +44,7 @@ LAYERS = [
     "ui_stream",
     "testing",
     "editor",
+    "mcp",
     "proxy",
     "conformance",
     "web",
@@ -61,6 +63,7 @@ PURE = {
     "safe_text",
     "redactor",
     "review",
+    "briefing",
     "results",
     "lazy_pattern",
 }

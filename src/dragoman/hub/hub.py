@@ -361,8 +361,8 @@ class Hub:
         if (at.owner is None or is_gone(at.owner)) and not may_run:
             if isinstance(command, c.NEED_A_LIVE_ONE):
                 return c.nothing_runs(session_id, command)
-            if isinstance(command, c.DropParked) and is_ours:
-                return await self.parked.drop(session_id, command.handed_to)
+            if isinstance(command, c.DropParked | c.Note) and is_ours:
+                return await self.parked.put_down(session_id, command)
             if isinstance(command, c.Close):
                 await self.store.change_session(session_id, SessionChange(status="closed"))
                 return {}

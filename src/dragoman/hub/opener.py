@@ -42,8 +42,8 @@ from dragoman.hub.session_records import with_more, workspace_of
 from dragoman.hub.stored.ledger import StoreLedger
 from dragoman.hub.stored.spent import count_stored
 from dragoman.hub.stored.stored_sessions import state_to_go_on, status_of
-from dragoman.session.events import Event, ParkingChanged
-from dragoman.session.facts import Continuity, Parking, SystemPrompt
+from dragoman.session.events import Event
+from dragoman.session.facts import Continuity, SystemPrompt
 from dragoman.session.limits.delivery import Delivery
 from dragoman.session.limits.output_quota import OutputLimits, OutputQuota
 from dragoman.session.reduce import reduce
@@ -364,16 +364,12 @@ class Opener:
             if _is_nothing_yet(record, state):
                 await self._store.delete_session(session_id, lease)
 
-    async def change_parked(
-        self, session_id: str, change: Callable[[Parking], ParkingChanged]
-    ) -> None:
-        """What is parked in a session that nobody runs, without starting its agent. Raises as
-        `recover` does, and KeyError if nothing is parked."""
+    async def put_down(self, session_id: str, event: Callable[[SessionState], Event]) -> None:
+        """Append an event to the record of a session that nobody runs, without starting its agent.
+        Raises as `recover` does, and what `event` raises."""
         async with self.holding(session_id) as lease:
             _, state = await self.recovered(lease)
-            if (parked := state.parked) is None:
-                raise KeyError("the parked prompt")
-            await self._append(lease, state, [change(parked)])
+            await self._append(lease, state, [event(state)])
 
     async def refuse(self, session_id: str, refusal: c.Refusal) -> None:
         """Say no to all that a session that nobody runs is asked for. Raises as `recover` does."""
@@ -518,7 +514,7 @@ class Opener:
             place = running.client.openings.place(
                 record.cwd,
                 additional_directories=record.additional_directories,
-                mcp_servers=self._agents.launcher.mcp_servers(record.id),
+                mcp_servers=self._agents.servers(running, record),
                 system_prompt=record.system_prompt,
             )
         except ValueError as error:

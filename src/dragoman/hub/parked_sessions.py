@@ -21,6 +21,7 @@ from dragoman.hub.opener import Opener
 from dragoman.hub.session_records import RecordReach
 from dragoman.session import events as e
 from dragoman.session.facts import Parking
+from dragoman.session.state import SessionState
 from dragoman.store.records import SessionFilter, SessionRecord
 
 if TYPE_CHECKING:
@@ -74,9 +75,16 @@ class ParkedSessions:
         at = None if parked is None else parked.resumes_at
         return at is not None and at <= time.time()
 
-    async def drop(self, session_id: str, handed_to: str | None) -> c.Reply:
-        """Of a session that no process runs. Raises CommandRefused."""
-        await self._change(session_id, lambda parked: dropped_parking(parked.id, handed_to))
+    async def put_down(self, session_id: str, command: c.DropParked | c.Note) -> c.Reply:
+        """What is done in the record alone, of a session that no process runs. Raises
+        CommandRefused."""
+        match command:
+            case c.DropParked(handed_to):
+                await self._change(session_id, lambda parked: dropped_parking(parked.id, handed_to))
+            case c.Note(text):
+                async with self._hub.running.opening(session_id):
+                    note = e.Notice(text, source="client")
+                    await self._opener.put_down(session_id, lambda _: note)
         return {}
 
     async def schedule(self, session_id: str, *, now: bool) -> None:
@@ -85,11 +93,13 @@ class ParkedSessions:
         await self._change(session_id, lambda parked: scheduled_parking(parked, now=now))
 
     async def _change(self, session_id: str, change: Callable[[Parking], e.ParkingChanged]) -> None:
-        try:
-            async with self._hub.running.opening(session_id):
-                await self._opener.change_parked(session_id, change)
-        except KeyError:
-            raise _not_parked(session_id) from None
+        def changed(state: SessionState) -> e.Event:
+            if state.parked is None:
+                raise _not_parked(session_id)
+            return change(state.parked)
+
+        async with self._hub.running.opening(session_id):
+            await self._opener.put_down(session_id, changed)
 
     async def hand_over(self, session_id: str, agent: str, *, stays: bool = False) -> str:
         """A new session of another agent, which gets the prompt that is parked in this one; its id.

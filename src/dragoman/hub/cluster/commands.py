@@ -127,6 +127,12 @@ class ContinueParked(_Command, frozen=True, tag="continue_parked"):
     now: bool = True
 
 
+class Note(_Command, frozen=True, tag="note"):
+    """Say something in the record of the session; its agent does not learn of it."""
+
+    text: str
+
+
 class DropParked(_Command, frozen=True, tag="drop_parked"):
     """Drop the parked prompt, or leave it to the session that it was handed to."""
 
@@ -228,6 +234,7 @@ Command: TypeAlias = (
     | DropQueued
     | ContinueParked
     | DropParked
+    | Note
     | TakeOver
     | Revert
     | Restore

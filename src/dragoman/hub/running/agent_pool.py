@@ -30,9 +30,10 @@ from dragoman.errors import DragomanError, RemoteError
 from dragoman.hub.cluster.owner import is_gone, started
 from dragoman.hub.hub_limits import HubLimits
 from dragoman.hub.running.activity import Activity
+from dragoman.hub.running.caller import caller_of, with_caller
 from dragoman.hub.running.event_recorder import EventRecorder
 from dragoman.session.facts import EVERYTHING, Offer, SystemPrompt
-from dragoman.store.records import Owner
+from dragoman.store.records import Owner, SessionRecord
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -143,6 +144,12 @@ class AgentPool:
         """Of those that run, the one that new sessions of an agent share. What a process is offered
         holds for all its sessions: those that are offered something else have another one."""
         self._starting: dict[tuple[str, Offer], asyncio.Lock] = {}
+
+    def servers(self, running: PooledAgent, record: SessionRecord) -> list[McpServer]:
+        """The MCP servers of a session; `dragoman mcp` is given what the session may do."""
+        return with_caller(
+            self.launcher.mcp_servers(record.id), lambda: caller_of(record, running.client)
+        )
 
     async def use(
         self,

@@ -341,6 +341,8 @@ class RunningSession:
                 session.edit_queued(turn, content)
             case c.DropParked(handed_to):
                 session.parking.drop(handed_to)
+            case c.Note(text):
+                session.log.record(e.Notice(text, source="client"))
             case c.DropQueued(queue_id):
                 session.drop_queued(self._queued(queue_id))
             case _:

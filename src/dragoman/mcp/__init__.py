@@ -1,0 +1,1 @@
+"""Dragoman as an MCP server: agents and programs start sessions, prompt them, and read results."""
