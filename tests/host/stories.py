@@ -376,16 +376,21 @@ class Story:
         expected = files(before) | interruption.touched
         expected = {name: entry for name, entry in expected.items() if entry is not None}
         # A file that a person puts where a folder was just taken away is in the way of its files:
-        # the restore has deleted those, and undoing it may bring them back.
+        # the restore has deleted those, and undoing it may bring them back. One in a new folder,
+        # where a file was just taken away, is in the way of that.
         there = expected
+        placed = {name for name, entry in interruption.touched.items() if entry is not None}
         expected = {
             name: entry
             for name, entry in expected.items()
-            if not any(str(above) in expected for above in Path(name).parents)
+            if name in placed or not any(str(above) in expected for above in Path(name).parents)
         }
         after = contents(self.folder)
         self._check_names(after)
         if conflict is not None:
+            covered = {str(above) for name in placed for above in Path(name).parents} & {*expected}
+            assert {str(self.folder / name) for name in covered} <= {*conflict.reasons}
+            expected = {name: entry for name, entry in expected.items() if name not in covered}
             must_be(files(after), expected, "refused")
             if not interruption.happened:
                 must_be(after, before, "refused")
