@@ -130,7 +130,7 @@ async def _take_back(done: Sequence[_Work]) -> dict[str, str]:
 
 
 async def completed(work: Coroutine[object, object, T]) -> T:
-    """What it comes to; one who is cancelled meanwhile is, once it is done."""
+    """Its result. A caller that is cancelled meanwhile waits for the end, and is cancelled then."""
     task = asyncio.create_task(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -144,7 +144,8 @@ async def completed(work: Coroutine[object, object, T]) -> T:
 
 
 async def _in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """A thread cannot be stopped: what takes its work back has to wait for it."""
+    """A thread cannot be stopped, and what it does may have to be taken back: a caller that is
+    cancelled waits for it."""
     return await completed(asyncio.to_thread(function, *args, **kwargs))
 
 
