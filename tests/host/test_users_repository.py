@@ -6,10 +6,13 @@ import hashlib
 import os
 import shutil
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.folders import Watched, contents, git
+
+from dragoman.host.snapshots.users_repository import surroundings
 
 LONG = (pytest.mark.soak, pytest.mark.within(10_800))
 
@@ -204,3 +207,191 @@ async def test_names_of_files_elsewhere_are_not_read(tmp_path: Path) -> None:
     async with shadow.locked():
         changes = await shadow.compare(root.tree or "", later.tree or "")
     assert [each.path for each in changes] == [b"kept.txt"]
+
+
+# ── what is known without a program ───────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def verbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What every git that is started was asked, a line for each."""
+    told, program = tmp_path / "verbs", tmp_path / "bin" / "git"
+    told.touch()
+    program.parent.mkdir()
+    words = """while [ "$1" = -c ] || [ "$1" = -C ]; do shift 2; done"""
+    real = shutil.which("git")
+    program.write_text(
+        f"""#!/bin/sh
+all=$(printf "'%s' " "$@")
+{words}
+echo "$1 $2" >> {told}
+eval "exec {real} $all"
+"""
+    )
+    program.chmod(0o755)
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"):
+        monkeypatch.delenv(name, raising=False)
+    return told
+
+
+def asked(verbs: Path) -> list[str]:
+    """Since this was called last."""
+    lines = verbs.read_text().splitlines()
+    verbs.write_text("")
+    return lines
+
+
+async def test_a_known_folder_is_read_by_one_program(
+    folder: Path, tmp_path: Path, verbs: Path
+) -> None:
+    repository(folder)
+    [first] = (await Watched(folder, tmp_path / "data").take()).roots
+    asked(verbs)
+    later = Watched(folder, tmp_path / "data")
+    await later.snapshots.read_ahead([str(folder)])
+    assert asked(verbs) == []  # it is small: to read it ahead saves nothing
+    [second] = (await later.take()).roots
+    assert second.tree == first.tree
+    assert asked(verbs) == ["ls-files -z"]
+    await later.take()
+    assert asked(verbs) == ["ls-files -z"]
+    git(folder, "add", "-f", "ignored")
+    [third] = (await later.take()).roots
+    assert "ls-files -z" in asked(verbs)
+    [fourth] = (await Watched(folder, tmp_path / "data").take()).roots
+    assert second.tree != third.tree == fourth.tree
+
+
+async def test_the_tree_that_another_process_wrote_counts_for_its_index_alone(
+    folder: Path, tmp_path: Path, verbs: Path
+) -> None:
+    (folder / "one").write_text("1\n")
+    [first] = (await Watched(folder, tmp_path / "data").take()).roots
+    (folder / "two").write_text("2\n")
+    [second] = (await Watched(folder, tmp_path / "data").take()).roots
+    (folder / "two").unlink()
+    watched = Watched(folder, tmp_path / "data")
+    [third] = (await watched.take()).roots
+    assert first.tree == third.tree != second.tree
+    git_folder = Path(watched.snapshots.shadow(str(folder)).git.directory)
+    # What is in a pack, or gone, is asked for anew.
+    git(git_folder, "--git-dir=.", "repack", "-a", "-d", "-q")
+    asked(verbs)
+    [again] = (await Watched(folder, tmp_path / "data").take()).roots
+    assert again.tree == first.tree
+    assert "write-tree " in asked(verbs)
+
+
+def plain(folder: Path) -> Path:
+    return folder
+
+
+def with_a_list(folder: Path) -> Path:
+    (folder / ".git" / "info" / "exclude").write_text("excluded\n")
+    return folder
+
+
+def detached(folder: Path) -> Path:
+    git(folder, "checkout", "-q", "--detach")
+    return folder
+
+
+def beneath(folder: Path) -> Path:
+    (folder / "sub").mkdir()
+    return folder / "sub"
+
+
+def ignored_beneath(folder: Path) -> Path:
+    (folder / "ignored").unlink()
+    (folder / "ignored").mkdir()
+    return folder / "ignored"
+
+
+def tree_beside(folder: Path) -> Path:
+    git(folder, "worktree", "add", "-q", "--detach", str(folder.parent / "beside"))
+    (folder / ".git" / "info" / "exclude").write_text("excluded\n")
+    return folder.parent / "beside"
+
+
+def with_its_own_settings(folder: Path) -> Path:
+    git(folder, "config", "core.excludesFile", "/elsewhere")
+    return folder
+
+
+def with_more_settings(folder: Path) -> Path:
+    (folder / "more").write_text("[core]\n\texcludesFile = ~/elsewhere\n")
+    git(folder, "config", "include.path", "../more")
+    return folder
+
+
+def with_a_common_folder(folder: Path) -> Path:
+    shutil.copytree(folder / ".git", folder.parent / "common")
+    (folder.parent / "common" / "info" / "exclude").write_text("common\n")
+    (folder / ".git" / "commondir").write_text("../../common\n")
+    return folder
+
+
+def broken(folder: Path) -> Path:
+    shutil.rmtree(folder / ".git" / "refs")
+    return folder
+
+
+def broken_beneath(folder: Path) -> Path:
+    (folder / "sub" / ".git").mkdir(parents=True)
+    return folder / "sub"
+
+
+def with_unknown_words(folder: Path) -> Path:
+    with (folder / ".git" / "config").open("a") as file:
+        file.write("[extensions]\n\tworktreeConfig = true\n")
+    git(folder, "config", "--worktree", "core.excludesFile", "/elsewhere")
+    return folder
+
+
+def without_one(folder: Path) -> Path:
+    shutil.rmtree(folder / ".git")
+    return folder
+
+
+WITHOUT_GIT = (plain, with_a_list, detached, without_one)
+"""Of these, nothing has to be asked."""
+
+
+@pytest.mark.parametrize(
+    "arrange",
+    [
+        *WITHOUT_GIT,
+        *(beneath, ignored_beneath, tree_beside, with_its_own_settings, with_more_settings),
+        *(with_a_common_folder, broken, broken_beneath, with_unknown_words),
+    ],
+)
+async def test_what_is_read_of_a_repository_is_what_git_says(
+    folder: Path, verbs: Path, arrange: Callable[[Path], Path]
+) -> None:
+    repository(folder)
+    root = str(arrange(folder))
+    asked(verbs)
+    found = await surroundings(root, [])
+    assert bool(asked(verbs)) == (arrange not in WITHOUT_GIT)
+    # A word that may mean other settings has git asked about everything.
+    (verbs.parent / "home" / ".gitconfig").write_text("# include\n")
+    assert await surroundings(root, []) == found
+    assert "config --type=path" in asked(verbs)
+
+
+@pytest.mark.parametrize("where", [".gitconfig", ".config/git/config", "elsewhere"])
+async def test_the_users_own_list_of_ignored_files_counts(
+    folder: Path, verbs: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository(folder)
+    home = verbs.parent / "home"
+    settings = home / where
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("[core]\n\texcludesFile = ~/own\n")
+    if where == "elsewhere":
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    assert (await surroundings(str(folder), [])).general_excludes == str(home / "own")

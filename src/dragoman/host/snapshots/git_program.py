@@ -8,7 +8,6 @@ ended with us (`process`).
 from __future__ import annotations
 
 import asyncio
-import functools
 import hashlib
 import os
 import zlib
@@ -21,12 +20,12 @@ import msgspec
 from dragoman.data_directory import private_file
 from dragoman.errors import StartError
 from dragoman.host.snapshots import git_output
-from dragoman.host.workspace.regular_file import open_regular
 from dragoman.process.process_tree import state
 from dragoman.process.spawn import spawn
 
 SECONDS = 120.0
 _MOST_OUTPUT = 256 << 20
+_SHORT_OUTPUT = 1 << 16
 _LOOK_SECONDS = 0.5
 _IDLE_LOOKS = 10
 _GONE = (
@@ -37,7 +36,6 @@ _OBJECT_MISSING = ("bad object", "not a tree object", "failed to unpack tree obj
 _MISSING = "git is not installed: install it to see and undo what agents do by themselves"
 _IN_THE_WAY = "{} is in a workspace, where an agent may have changed it: install git elsewhere, too"
 
-_ODD_PARTS = frozenset((b"", b".", b"..", b".git"))
 _SAFELY = {
     "core.bare": "false",
     "core.hooksPath": "/dev/null",
@@ -96,6 +94,8 @@ class Git:
         """Folders from which no program is run."""
         self.settings: dict[str, str] = {}
         """For every call, in addition to the safe ones."""
+        self._last: tuple[tuple[int, ...], str] | None = None
+        """The tree that was written last, and of which index."""
 
     async def __call__(
         self,
@@ -195,6 +195,32 @@ class Git:
         _make_private_folders(os.path.dirname(path))
         self._write(path, f"{object_id}\n".encode())
 
+    async def write_tree(self) -> str:
+        """The index as a tree; the same one again if nothing was changed."""
+        index, known = self._index_mark(), self._last or self._remembered()
+        if index is None or known is None or known[0] != index:
+            tree = (await self("write-tree")).decode().strip()
+            known = self._index_mark() or (), tree
+            self._write(self._tree_file, f"{' '.join(map(str, known[0]))} {tree}".encode())
+        self._last = known
+        return known[1]
+
+    def _remembered(self) -> tuple[tuple[int, ...], str] | None:
+        """What another process wrote last; None where it may be gone: packs are not looked into."""
+        with suppress(OSError, ValueError):
+            with open(self._tree_file, "rb") as file:
+                *index, tree = file.read().decode("ascii").split()
+            if self.loose_size(tree) is not None:
+                return tuple(map(int, index)), tree
+        return None
+
+    @property
+    def _tree_file(self) -> str:
+        return os.path.join(self.directory, "written-tree")
+
+    def _index_mark(self) -> tuple[int, ...] | None:
+        return mark(os.path.join(self.directory, "index"))
+
     def _loose(self, object_id: str) -> str:
         return os.path.join(self.directory, "objects", object_id[:2], object_id[2:])
 
@@ -205,6 +231,15 @@ class Git:
         with open(new, "wb", opener=private_file) as file:
             file.write(content)
         os.rename(new, path)
+
+
+def mark(path: str) -> tuple[int, ...] | None:
+    """Another one when what is there was changed; None for nothing."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 async def ask_users_git(
@@ -270,7 +305,7 @@ async def _run(order: _Order, data: Iterable[bytes]) -> bytes:
             is_missing = any(each in said for each in _OBJECT_MISSING)
             raise _ObjectMissing(said) if is_missing else GitFailed(said)
         _check_size(printed, order.most)
-        return await asyncio.to_thread(_content, printed)
+        return await _content(printed)
 
 
 async def _wait_for(
@@ -355,9 +390,11 @@ def _fill(file: IO[bytes], data: Iterable[bytes]) -> None:
     file.seek(0)
 
 
-def _content(file: IO[bytes]) -> bytes:
+async def _content(file: IO[bytes]) -> bytes:
     file.seek(0)
-    return file.read()
+    if os.fstat(file.fileno()).st_size <= _SHORT_OUTPUT:
+        return file.read()
+    return await asyncio.to_thread(file.read)
 
 
 def _complaint(file: IO[bytes], order: _Order) -> str:
@@ -365,103 +402,3 @@ def _complaint(file: IO[bytes], order: _Order) -> str:
     lines = file.read(1 << 16).decode("utf-8", "replace").strip().splitlines()
     said = next((line for line in lines if line.startswith(("fatal:", "error:"))), "")
     return f"git {order.verb} failed: {said or (lines or ['it was ended'])[-1]}"
-
-
-# What is around a folder: the user's repository it belongs to, and what is ignored there.
-#
-# The user's repository is only asked, by questions that write nothing and run nothing.
-
-
-_MOST = 1 << 20
-
-
-class Surroundings(msgspec.Struct, frozen=True):
-    """`top` is the repository that a folder belongs to, `inside` where the folder is in it; the
-    folder itself where there is none, or where the repository ignores the folder."""
-
-    top: str
-    inside: bytes = b""
-    index: str | None = None
-    excludes: bytes = b""
-    general_excludes: str = ""
-
-
-async def surroundings(
-    root: str, closed: Sequence[str], apart_from: Collection[str] = ()
-) -> Surroundings:
-    """Of the folder `root`; the `closed` folders are never looked into. No program is run from
-    those of `apart_from`."""
-    ask = functools.partial(ask_users_git, apart_from=apart_from)
-    general = await ask(root, "config", "--type=path", "--get", "core.excludesFile")
-    excludes = _general_excludes() if general is None else os.fsdecode(general.rstrip(b"\n"))
-    top = _enclosing(root)
-    ignored = ("check-ignore", "-q", "--", root)
-    if top is None or (top != root and await ask(top, *ignored) is not None):
-        return Surroundings(root, excludes=_patterns(root, closed), general_excludes=excludes)
-    index = await ask(top, "rev-parse", "--git-path", "index")
-    listed = await ask(top, "rev-parse", "--git-path", "info/exclude")
-    return Surroundings(
-        top,
-        _inside(root, top),
-        index=_joined(top, index),
-        excludes=_read(_joined(top, listed)) + _patterns(top, closed),
-        general_excludes=excludes,
-    )
-
-
-async def tracked_though_ignored(root: str, apart_from: Collection[str] = ()) -> list[bytes]:
-    """What the user's repository has beneath a folder although its rules would leave it out.
-
-    Its index is a file that an agent can write: a name there may be of a file anywhere."""
-    words = ("ls-files", "-z", "-c", "-i", "--exclude-standard", "--full-name", ".")
-    listed = await ask_users_git(root, *words, apart_from=apart_from)
-    return [each for each in (listed or b"").split(b"\0") if each and _is_plain(each)]
-
-
-def _is_plain(name: bytes) -> bool:
-    """As git itself would let it into an index."""
-    return _ODD_PARTS.isdisjoint(name.lower().split(b"/"))
-
-
-def _enclosing(root: str) -> str | None:
-    """The top of the repository that a folder is in."""
-    folder = root
-    while not os.path.lexists(os.path.join(folder, ".git")):
-        above = os.path.dirname(folder)
-        if above == folder:
-            return None
-        folder = above
-    return folder
-
-
-def _inside(root: str, top: str) -> bytes:
-    return b"" if top == root else os.fsencode(os.path.relpath(root, top))
-
-
-def _joined(top: str, said: bytes | None) -> str | None:
-    return None if said is None else os.path.join(top, os.fsdecode(said.rstrip(b"\n")))
-
-
-def _read(path: str | None) -> bytes:
-    with suppress(OSError):
-        if path is not None:
-            with open_regular(path, links=True) as file:
-                return file.read(_MOST) + b"\n"
-    return b""
-
-
-def _general_excludes() -> str:
-    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return os.path.join(settings, "git", "ignore")
-
-
-def _patterns(top: str, closed: Sequence[str]) -> bytes:
-    """For the folders that are not to be looked into."""
-    above = top.rstrip("/") + "/"
-    beneath = (os.path.realpath(each) for each in closed)
-    names = (os.fsencode(each[len(above) :]) for each in beneath if each.startswith(above))
-    return b"".join(b"/%b/\n" % _literally(name) for name in names)
-
-
-def _literally(path: bytes) -> bytes:
-    return b"".join(b"\\%c" % each if each in b"*?[]\\! #" else b"%c" % each for each in path)

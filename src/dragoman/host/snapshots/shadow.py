@@ -34,14 +34,9 @@ from dragoman.host.snapshots.git_output import (
     tree_changes,
     tree_entries,
 )
-from dragoman.host.snapshots.git_program import (
-    Git,
-    GitFailed,
-    GitStuck,
-    surroundings,
-    tracked_though_ignored,
-)
+from dragoman.host.snapshots.git_program import Git, GitFailed, GitStuck, mark
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
+from dragoman.host.snapshots.users_repository import surroundings, tracked_though_ignored
 from dragoman.session.facts import RootSnapshot
 
 REFS = "refs/dragoman"
@@ -49,6 +44,8 @@ _NAMED = 100
 """So many files that are left out are named."""
 _MANY = 500
 """From so many files on, their contents go into one pack."""
+_FEW = 1_000
+"""Up to so many known files, a folder is not read ahead."""
 _ATTEMPTS = 4
 _MOST_LISTED = 64 << 20
 """Bytes of the names in a folder."""
@@ -92,10 +89,10 @@ class Shadow:
         self._inside = b""
         self._users_index: str | None = None
         self._index_was: tuple[int, ...] | None = None
+        self._index_seen: tuple[int, ...] | None = None
         self._is_open = False
-        self._last: tuple[tuple[int, ...] | None, str] | None = None
         self._kept: set[tuple[str, str]] = set()
-        self._ahead: asyncio.Task[RootSnapshot] | None = None
+        self._ahead: asyncio.Task[None] | None = None
 
     # ── opening ───────────────────────────────────────────────────────────────────────────────
 
@@ -145,9 +142,9 @@ class Shadow:
     async def _open(self) -> None:
         # We hold the lock: what a killed git has left is nobody's.
         _remove_files(os.path.join(self.git.directory, "index.lock"))
-        if self._is_open and _mark(os.path.join(self.git.directory, "HEAD")) is not None:
+        if self._is_open and mark(os.path.join(self.git.directory, "HEAD")) is not None:
             return
-        self._last, self._index_was = None, None
+        self._index_was = self._noted_users_index()
         self._kept.clear()
         around = await surroundings(self.root, self._closed, self._apart_from)
         self.git.work_tree, self._inside, self._users_index = (
@@ -185,8 +182,13 @@ class Shadow:
     async def read_ahead(self) -> None:
         """Take the first snapshot, unless that was begun before: it takes longest."""
         if self._ahead is None:
-            self._ahead = asyncio.create_task(self.take())
+            self._ahead = asyncio.create_task(self._take_ahead())
         await asyncio.wait([self._ahead])
+
+    async def _take_ahead(self) -> None:
+        """A folder that is known and small is read in no time when its turn comes."""
+        if not 0 < self._count() <= _FEW:
+            await self.take()
 
     async def taken_locked(self, session_id: str | None = None) -> RootSnapshot:
         """The same for one who holds the lock."""
@@ -199,7 +201,7 @@ class Shadow:
         """The same, and raises GitFailed."""
         folder = self._real_folder()
         scan = await self._read()
-        tree = await self._write_tree()
+        tree = await self.git.write_tree()
         if self._real_folder() != folder:
             raise GitFailed(f"{self.root} was replaced while it was read")
         if session_id is not None:
@@ -215,7 +217,7 @@ class Shadow:
     def _real_folder(self) -> tuple[int, int]:
         """The folder itself, whatever it holds. Raises GitFailed if it is not there, and for a link
         to another one: an agent may put that in its place, and git would follow it."""
-        if _mark(self.root) is None:
+        if mark(self.root) is None:
             raise GitFailed(f"{self.root} does not exist")
         if not _is_real(self.root):
             raise GitFailed(f"{self.root} was replaced by a link to another folder")
@@ -250,14 +252,6 @@ class Shadow:
         self._keep_tree(made, session_id)
         return made
 
-    async def _write_tree(self) -> str:
-        """Of the index; the same one again if nothing was changed."""
-        index = _mark(os.path.join(self.git.directory, "index"))
-        if self._last is None or index is None or self._last[0] != index:
-            tree = (await self.git("write-tree")).decode().strip()
-            self._last = _mark(os.path.join(self.git.directory, "index")), tree
-        return self._last[1]
-
     async def _read(self) -> FolderScan:
         """Bring the index up to date. Files may come and go meanwhile: then again."""
         for attempt in range(_ATTEMPTS):
@@ -271,6 +265,7 @@ class Shadow:
                     raise
             else:
                 if not scan.is_unfinished:
+                    self._note_users_index()
                     return scan
         raise GitFailed(f"{self.root} changes too quickly to be read")
 
@@ -332,11 +327,25 @@ class Shadow:
 
     async def _tracked_though_ignored(self) -> list[bytes]:
         """What the user's repository has although it would be ignored, when it has changed."""
-        now = None if self._users_index is None else _mark(self._users_index)
-        if now is None or now == self._index_was:
+        self._index_seen = None if self._users_index is None else mark(self._users_index)
+        if self._index_seen in (None, self._index_was):
             return []
-        self._index_was = now
         return await tracked_though_ignored(self.root, self._apart_from)
+
+    def _note_users_index(self) -> None:
+        """What it tracks is in ours by now; neither this process nor the next has to ask again."""
+        if self._index_seen not in (None, self._index_was):
+            self._index_was = self._index_seen
+            _write(
+                self.directory / "users-index", " ".join(map(str, self._index_was or ())).encode()
+            )
+
+    def _noted_users_index(self) -> tuple[int, ...] | None:
+        """None where our own index is new, and has nothing of it."""
+        with suppress(OSError, ValueError):
+            if self._count():
+                return tuple(map(int, (self.directory / "users-index").read_bytes().split()))
+        return None
 
     async def ignored(self) -> list[str]:
         """What git's rules for ignored files leave out: of a folder that they leave out as a
@@ -502,7 +511,7 @@ class Shadow:
     async def remove_unused(self, before: float) -> None:
         """All of it, if no session has snapshots here and it was not used since."""
         async with self._alone():
-            index = _mark(os.path.join(self.git.directory, "index"))
+            index = mark(os.path.join(self.git.directory, "index"))
             is_young = index is not None and index[0] / 1e9 >= before
             if not (is_young or self.sessions() or any(self.directory.glob("journal/*"))):
                 await asyncio.to_thread(self._remove)
@@ -583,15 +592,6 @@ def _place(path: bytes, content: bytes) -> None:
 
 def _is_real(path: str) -> bool:
     return os.path.realpath(path) == path
-
-
-def _mark(path: str) -> tuple[int, ...] | None:
-    """Another one when what is there was changed; None for nothing."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _some(names: Sequence[bytes], count: int) -> Iterable[Sequence[bytes]]:
