@@ -5,12 +5,23 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dragoman.errors import ConfigError
 
+# `pathlib` imports the parser of addresses and more: it comes with the first path that is one.
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 def data_directory() -> Path:
+    """The same as a path. Raises ConfigError."""
+    from pathlib import Path
+
+    return Path(data_folder())
+
+
+def data_folder() -> str:
     """`$DRAGOMAN_HOME`, else `dragoman` in the user's data directory.
 
     Raises ConfigError for a relative path, which would be another place in each folder.
@@ -18,10 +29,10 @@ def data_directory() -> Path:
     if home := os.environ.get("DRAGOMAN_HOME"):
         if not home.startswith("/"):
             raise ConfigError("$DRAGOMAN_HOME", "", f"an absolute path, not {home!r}")
-        return Path(home)
+        return home.rstrip("/") or "/"
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "dragoman"
-    return _xdg("XDG_DATA_HOME", ".local/share") / "dragoman"
+        return os.path.join(_home(), "Library", "Application Support", "dragoman")
+    return os.path.join(_xdg("XDG_DATA_HOME", ".local/share"), "dragoman")
 
 
 def running_directory() -> Path:
@@ -37,9 +48,11 @@ def worktrees_directory() -> Path:
 
 def settings_file() -> Path:
     """`$DRAGOMAN_SETTINGS`, else `dragoman/settings.json` in the user's config directory."""
+    from pathlib import Path
+
     if path := os.environ.get("DRAGOMAN_SETTINGS"):
         return Path(path).absolute()
-    return _xdg("XDG_CONFIG_HOME", ".config") / "dragoman" / "settings.json"
+    return Path(_xdg("XDG_CONFIG_HOME", ".config"), "dragoman", "settings.json")
 
 
 def store_address() -> str | None:
@@ -93,7 +106,15 @@ def home_id(directory: Path) -> str:
     return path.read_text().strip()
 
 
-def _xdg(variable: str, default: str) -> Path:
+def _xdg(variable: str, default: str) -> str:
     # The specification says to ignore a relative path there.
     value = os.environ.get(variable, "")
-    return Path(value) if value.startswith("/") else Path.home() / default
+    return value if value.startswith("/") else os.path.join(_home(), default)
+
+
+def _home() -> str:
+    """Raises RuntimeError where nobody can say where it is."""
+    home = os.path.expanduser("~")
+    if home.startswith("~"):
+        raise RuntimeError("could not determine the home directory")
+    return home

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from dragoman.cli.render import wrap
 from dragoman.cli.render.style import Style
@@ -19,6 +20,7 @@ def laid_out(*pieces: str) -> str:
     return made.begin("", "", 0) + "".join(map(made.put, pieces)) + made.rest()
 
 
+@examples(400)
 @given(st.lists(st.text("aé漢\u0301", min_size=1), min_size=1))
 def test_a_word_of_any_length_fits_its_lines_and_loses_nothing(pieces: list[str]) -> None:
     lines = laid_out(*pieces).split("\n")

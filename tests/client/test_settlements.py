@@ -17,8 +17,7 @@ from support.raw_agent import ENDED, Json
 
 from dragoman import Policy, Rule
 from dragoman.host.claims.claim_reader import ClaimReader
-from dragoman.host.permissions import consent, wording
-from dragoman.host.permissions.always_rules import describe
+from dragoman.host.permissions import always_rules, consent
 from dragoman.host.permissions.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM
 from dragoman.host.permissions.wording import with_losses
 from dragoman.session import events as e
@@ -319,12 +318,13 @@ async def test_what_answers_lead_to_is_worked_out_once_and_told_in_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     described: list[str] = []
+    describe = always_rules.describe
 
     def seen(rule: Rule) -> str:
         described.append(describe(rule))
         return described[-1]
 
-    monkeypatch.setattr(wording, "describe", seen)
+    monkeypatch.setattr(always_rules, "describe", seen)
     async with scene(tmp_path) as s:
         await s.begin()
         many = [(f"never {number}", "reject_always") for number in range(20)]

@@ -9,18 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from dragoman.host.permissions.always_rules import (
-    NoRule,
-    Tenure,
-    always_rules,
-    choose_option,
-    describe,
-    is_question,
-)
+from dragoman.host.permissions.always_rules import Tenure, always_rules, describe
 from dragoman.host.rules.access import OPERATIONS, Access, file_access, terminal_access
 from dragoman.host.rules.policy import PolicyDecision, decide
-from dragoman.host.rules.rule import Rule
+from dragoman.host.rules.rule import NoRule, Rule
 from dragoman.session.facts import PermissionOption
+from dragoman.session.permission_options import choose_option, is_question
 
 ROOTS = ("/ws",)
 ASK = PolicyDecision("ask", "no rule allows it")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.cost import peak_bytes
+from support.examples import examples
 
 from dragoman.host.terminals.pty import Kept, OutputTail
 
@@ -73,6 +74,7 @@ def test_reading_changes_nothing() -> None:
     assert tail.read(final=True) == ("defg", True)
 
 
+@examples(400)
 @given(st.lists(st.text(max_size=20)), st.integers(0, 200), st.integers(1, 7))
 def test_it_is_the_longest_end_of_the_text_that_fits(
     texts: list[str], limit: int, size: int
@@ -89,6 +91,7 @@ def test_it_is_the_longest_end_of_the_text_that_fits(
         assert len(longer.encode()) > limit
 
 
+@examples(400)
 @given(st.lists(st.binary(max_size=40)), st.integers(0, 60), st.booleans())
 def test_any_bytes_give_text_within_the_limit(pieces: list[bytes], limit: int, final: bool) -> None:
     output, truncated = kept(limit, *pieces, final=final)

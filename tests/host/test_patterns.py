@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from dragoman.host.forms import bounded_pattern
 from dragoman.host.forms.bounded_pattern import MOST_WORK, Work
@@ -51,6 +52,7 @@ def test_a_pattern_means_what_it_means_elsewhere(pattern: str) -> None:
         assert fits(pattern, text) == bool(re.search(pattern, text, re.ASCII)), text
 
 
+@examples(400)
 @given(st.from_regex(r"([ab.]|\(a\|b\)|\[^a\])([*+?]|\{1,2\})?", fullmatch=True), st.text("abc\n"))
 def test_small_patterns_agree_with_another_engine(pattern: str, text: str) -> None:
     assert fits(f"^{pattern}$", text) == bool(re.search(rf"\A{pattern}\Z", text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from dragoman.session import events as e
 from dragoman.session.coalesce import MAX_LENGTH, Joined, coalesce
@@ -103,6 +104,7 @@ _events = st.one_of(
 )
 
 
+@examples(400)
 @given(st.lists(_events, max_size=30))
 def test_the_fold_comes_to_the_same(events: list[e.Event]) -> None:
     events = numbered(*events)

@@ -10,12 +10,14 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman.data_directory import data_directory, make_private
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _MOST_LABEL = 200
 _MOST_BYTES = 1024 * 1024

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from dragoman.agents.extensions import Quirks
 from dragoman.agents.known import known_command
-from dragoman.agents.settings.settings_file import ModelProvider
 from dragoman.agents.sign_ins import AuthStatus
 from dragoman.client.capabilities import (
     AgentCapabilities,
@@ -72,6 +71,7 @@ from dragoman.transport.target import (
 from dragoman.transport.transport import Transport
 
 if TYPE_CHECKING:
+    from dragoman.agents.settings.settings_file import ModelProvider
     from dragoman.host.fence.fence import Fence
 
 logger = logging.getLogger("dragoman.client")
@@ -394,6 +394,8 @@ class Client(PublicFace):
     ) -> None:
         """Change the address and headers of a model provider, now and whenever the agent is started
         again. Raises Unsupported."""
+        from dragoman.agents.settings.settings_file import ModelProvider
+
         provider = ModelProvider(api_type=api_type, base_url=base_url, headers=dict(headers or {}))
         await self._provide("providers/set", provider_id, provider, meta)
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman._version import __version__
-from dragoman.agents.settings.settings_file import ModelProvider
 from dragoman.client.client_options import HostCapabilities, Timeouts
 from dragoman.client.dialects.dialect import Dialect, Host, InboundHandler, Welcome
 from dragoman.client.dialects.v1.dialect import V1
@@ -34,13 +33,13 @@ from dragoman.errors import (
 )
 from dragoman.rpc import Pace, Peer, Tap
 from dragoman.session.state_limits import LIMITS, fitted, fitting
-from dragoman.transport.proxy_chain import ChainTransport
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, processes_of, way_to
 from dragoman.transport.transport import Transport
 from dragoman.wire.fast_path import Usual
 
 if TYPE_CHECKING:
+    from dragoman.agents.settings.settings_file import ModelProvider
     from dragoman.host.fence.fence import Fence
 
 
@@ -111,6 +110,8 @@ class Connection:
             welcome = await self._shake_hands(peer)
             await self._set_providers(welcome)
         except CallTimeout as error:
+            from dragoman.transport.proxy_chain import ChainTransport
+
             silent = transport.silent if isinstance(transport, ChainTransport) else ""
             await peer.aclose()
             raise CallTimeout(error.method, error.seconds, silent) from None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from dragoman.data_directory import data_directory
+from dragoman.data_directory import data_folder
 from dragoman.errors import (
     DragomanError,
     InternalError,
@@ -496,7 +496,7 @@ def checked_providers(
 ) -> Providers:
     """With ours for files and terminals where there is no other. Raises TypeError now rather than
     when the agent first needs what is not there."""
-    closed = [str(data_directory())]
+    closed = [data_folder()]
     providers = Providers(
         files=files or LocalFiles(forbidden=closed),
         terminals=terminals or LocalTerminals(forbidden=closed, fence=fence),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -148,6 +149,10 @@ class UnknownItem(_Item, tag="unknown"):
 
 
 ToolContent: TypeAlias = ContentItem | Diff | TerminalItem | UnknownItem
+
+
+def diffs_in(content: Sequence[ToolContent]) -> list[Diff]:
+    return [item for item in content if isinstance(item, Diff)]
 
 
 class Location(msgspec.Struct, omit_defaults=True, rename="camel"):

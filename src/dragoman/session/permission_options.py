@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Literal
 
 import msgspec
 
@@ -297,3 +298,52 @@ def _senses(words: Sequence[str]) -> frozenset[str]:
 
 def _place(option: PermissionOption) -> int:
     return _ORDER.index(option.kind) if option.kind in WORDS else len(_ORDER)
+
+
+# ── which of them is chosen ───────────────────────────────────────────────────────────────────
+
+_ALLOWING = ("allow_once", "allow_always")
+_REFUSING = ("reject_once", "reject_always")
+
+
+def is_question(options: Sequence[PermissionOption], *, names_action: bool) -> bool:
+    """Whether the options differ in more than yes and no, so that only a person can choose.
+
+    Several ways to say yes once are one yes where the request names an action: one is the plain
+    one, the others change a mode as well. An unknown kind and an id used twice leave open
+    what would be chosen.
+    """
+    kinds = Counter(option.kind for option in options)
+    ids = Counter(option.id for option in options)
+    unclear = any(kind not in _ALLOWING + _REFUSING for kind in kinds) or len(ids) < len(options)
+    return unclear or (kinds["allow_once"] > 1 and not names_action)
+
+
+def choose_option(
+    options: Sequence[PermissionOption],
+    effect: Literal["allow", "ask", "deny"],
+    *,
+    always: bool = False,
+    names_action: bool = False,
+) -> str | None:
+    """The id of the narrowest option that says this, None where no option does.
+
+    To allow, None means that a person has to choose; to refuse, that only `cancelled` is left.
+    An allow is for once, unless the person said always.
+    """
+    if effect == "deny":
+        return _first(options, _REFUSING[::-1] if always else _REFUSING)
+    if effect == "ask" or is_question(options, names_action=names_action):
+        return None
+    once = [option for option in options if option.kind == "allow_once"]
+    if always or len(once) < 2:
+        return _first(options, _ALLOWING[::-1] if always else _ALLOWING[:1])
+    # A label may repeat the command, so what it does not say proves nothing: only a plain yes does.
+    if plain := next((option for option in once if is_plain_yes(option.name)), None):
+        return plain.id
+    return None if announces_more(once[0].name) else once[0].id
+
+
+def _first(options: Sequence[PermissionOption], kinds: Sequence[str]) -> str | None:
+    found = (option.id for kind in kinds for option in options if option.kind == kind)
+    return next(found, None)

@@ -20,7 +20,6 @@ from dragoman.store.records import SessionFilter
 from dragoman.store.sqlite import inbox
 from dragoman.store.sqlite.database import FILE_NAME, Database, lost, prepare
 from dragoman.store.sqlite.mirror import DIRECTORY, Mirror, all_mirrors
-from dragoman.store.sqlite.recovery import check as faults_of_sqlite
 from dragoman.store.sqlite.rules import SqliteRules
 from dragoman.store.sqlite.sessions import has_deleted
 from dragoman.store.sqlite.store import STORE_ID, SqliteStore
@@ -180,6 +179,8 @@ async def check_store(address: str | None, directory: Path) -> Checked:
         from dragoman.store.postgres.tables import check as check_postgres
 
         return Checked(*await check_postgres(address))
+    from dragoman.store.sqlite.recovery import check as faults_of_sqlite
+
     checked = Checked(str(directory / FILE_NAME), faults=faults_of_sqlite(directory))
     if checked.faults or not is_there(directory):
         return checked

@@ -10,14 +10,15 @@ import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias
-from urllib.parse import SplitResult, unquote, urlsplit
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from dragoman.transport.proxy_chain import ChainTransport, Component
 from dragoman.transport.stdio import AgentCommand, Enclosure, StdioTransport
 from dragoman.transport.transport import Side, Start, Transport
+
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
 
 SCHEMES = ("ws", "wss", "http", "https")
 _SHORTEST_SECRET = 4
@@ -46,39 +47,54 @@ class RemoteAgent(msgspec.Struct, frozen=True):
     @property
     def place(self) -> str:
         """The address for people, without anything that could be a secret."""
-        parts = urlsplit(self.url)
+        parts = _split(self.url)
         return parts._replace(netloc=host_of(parts), query="", fragment="").geturl()
 
     @property
     def name(self) -> str:
-        return urlsplit(self.url).hostname or ""
+        return _split(self.url).hostname or ""
 
     @property
     def endpoint(self) -> str:
         """The address to send to."""
-        return urlsplit(self.url)._replace(fragment="").geturl()
+        return _split(self.url)._replace(fragment="").geturl()
 
     @property
     def sent_headers(self) -> dict[str, str]:
-        fragment = urlsplit(self.url).fragment
+        fragment = _split(self.url).fragment
         if not fragment.startswith("token="):
             return dict(self.headers)
         if any(name.lower() == "authorization" for name in self.headers):
             return dict(self.headers)
-        token = unquote(fragment.removeprefix("token="))
+        token = _unquoted(fragment.removeprefix("token="))
         return {"Authorization": f"Bearer {token}"} | dict(self.headers)
 
     def is_secret_in(self, text: str) -> bool:
         """Whether a text from there repeats something that we told there and never show."""
-        parts = urlsplit(self.url)
+        parts = _split(self.url)
         told = [*self.sent_headers.values(), parts.netloc.rpartition("@")[0], parts.query]
-        told += [unquote(each) for each in told]
+        told += [_unquoted(each) for each in told]
         told += [_decoded(word) for each in told for word in each.split()]
         words = {word for each in told for word in (*each.split(), *re.split(r"[^\w.~-]+", each))}
         return any(word in text for word in words if len(word) >= _SHORTEST_SECRET)
 
     def __repr__(self) -> str:
         return f"<RemoteAgent {self.place}, headers: {', '.join(sorted(self.headers)) or '-'}>"
+
+
+# The parser of addresses costs more at import than this module: it comes with the first address.
+
+
+def _split(url: str) -> SplitResult:
+    from urllib.parse import urlsplit
+
+    return urlsplit(url)
+
+
+def _unquoted(text: str) -> str:
+    from urllib.parse import unquote
+
+    return unquote(text)
 
 
 def _decoded(word: str) -> str:
@@ -102,7 +118,7 @@ def is_remote(word: str) -> bool:
 
 def _problem(url: str) -> str:
     try:
-        parts = urlsplit(url)
+        parts = _split(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
         return f"an address that cannot be parsed ({error})"
@@ -140,6 +156,8 @@ def way_to(
     for proxy in proxies:
         check_proxy(proxy)
     several = len(proxies) > 1
+    from dragoman.transport.proxy_chain import ChainTransport, Component
+
     components = [
         Component(
             "proxy",
@@ -203,13 +221,11 @@ def name_of(target: AgentCommand | RemoteAgent | Transport) -> str:
 
 def processes_of(transport: Transport) -> list[int]:
     """The processes behind it that were started here, the agent's being the last."""
-    match transport:
-        case StdioTransport():
-            return [transport.pid]
-        case ChainTransport():
-            return transport.pids
-        case _:
-            return []
+    if isinstance(transport, StdioTransport):
+        return [transport.pid]
+    from dragoman.transport.proxy_chain import ChainTransport
+
+    return transport.pids if isinstance(transport, ChainTransport) else []
 
 
 def _start(

@@ -21,9 +21,9 @@ import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.errors import UnusableRequest
-from dragoman.host.permissions.always_rules import choose_option
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
 from dragoman.session.facts import PermissionOption, SystemPrompt
+from dragoman.session.permission_options import choose_option
 from dragoman.ui_stream.chunks import Json
 from dragoman.ui_stream.message_parts import ANY_TYPE, is_web
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
@@ -50,6 +49,8 @@ def load_mcp_config(path: str | os.PathLike[str]) -> tuple[NamedServer, ...]:
     """The servers in a file as other programs write it: an object `mcpServers`, by name. Raises
     ConfigError."""
     try:
+        from pathlib import Path
+
         text = settings_text(Path(path))
     except FileNotFoundError:
         raise ConfigError(str(path), "", "a file, but there is none") from None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.agents.settings.setting_keys import known_keys
 from dragoman.errors import ConfigError
 from dragoman.host.workspace.regular_file import read_regular
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MAX_SETTINGS_BYTES = 4 * 1024 * 1024
 

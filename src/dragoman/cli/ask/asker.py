@@ -25,7 +25,6 @@ from dragoman.cli.render.event_text import (
     left_words,
 )
 from dragoman.cli.render.style import BOLD, CYAN, DIM, YELLOW, Style
-from dragoman.cli.render.terminal_view import TerminalView, painted_line
 from dragoman.cli.render.wrap import folded
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions.questions import PermissionRequest
@@ -298,8 +297,8 @@ def _number_in(answer: str, count: int) -> int | None:
 def asker_on(console: Console) -> TerminalAsker:
     """The asker of a person who looks at this console. Raises UsageError without a terminal."""
     asker = TerminalAsker(Tty(), console.style, console.status)
-    if isinstance(console.view, TerminalView):
-        asker.on_asked = console.view.asked
+    if console.terminal_view is not None:
+        asker.on_asked = console.terminal_view.asked
     return asker
 
 
@@ -404,6 +403,8 @@ def _change(diff: Diff, style: Style, whole: bool) -> Iterator[str]:
         yield from (style(line, YELLOW) for line in folded(f"! it replaces {diff.replaces}", "  "))
 
     def line(text: str) -> str:
+        from dragoman.cli.render.terminal_view import painted_line
+
         return painted_line(both_ends(text, whole=whole), style)
 
     yield from _ends(diff_lines(diff, whole=True)[2:], line, style, whole, mark=_first_letter)

@@ -21,7 +21,6 @@ from dragoman.cli.ask.sign_in_prompt import sign_in_needed
 from dragoman.cli.exit_codes import Exit, UsageError, ended_with, exit_code, sentence
 from dragoman.cli.render.console import WAITING, Console
 from dragoman.cli.render.event_text import Tally
-from dragoman.cli.render.terminal_view import TerminalView
 from dragoman.cli.run.agent_lists import Lists, commands_told
 from dragoman.cli.run.agent_setup import better_than_demo, client_for, configure
 from dragoman.cli.run.follower import Follower, OwnTurn
@@ -297,7 +296,7 @@ class Run:
             questions = SessionQuestions(hub, live.id, agent, asker, self._tell, must_answer=True)
             self._stop_asking = questions.close
         # Around our turn are those of other windows, and into a pipe goes what was asked for here.
-        others = "show" if isinstance(self._console.view, TerminalView) else "ask"
+        others = "show" if self._console.terminal_view is not None else "ask"
         self._follower = Follower(self._console, meant.state, others=others, questions=questions)
         self._follower.listen(hub, live.id)
         if self._broken is not None:

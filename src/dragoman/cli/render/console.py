@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from dragoman.cli.exit_codes import tell
 from dragoman.cli.render.event_text import Asides
 from dragoman.cli.render.plain import PlainView, SimpleView
-from dragoman.cli.render.status_line import Status
+from dragoman.cli.render.status_line import UNANSWERED, Status
 from dragoman.cli.render.style import BOLD, CYAN, Style, can_draw, wants_colour
-from dragoman.cli.render.terminal_view import UNANSWERED, TerminalView
 from dragoman.cli.render.view import AnswerView, JsonView, NoView, Stage, View, Writer, heading
 from dragoman.safe_text import sanitise
 from dragoman.session import events as e
 from dragoman.session.state import SessionState
 
 if TYPE_CHECKING:
+    from dragoman.cli.render.terminal_view import TerminalView
     from dragoman.store.records import SessionRecord
 
 WAITING = "waiting for the agent"
@@ -29,6 +29,8 @@ class Console(Stage):
         self.style = Style(colour=wants_colour(sys.stdout))
         self.status = _status()
         self.writer: Writer = self.status if can_draw(sys.stdout) else _Flushed()
+        self.terminal_view: TerminalView | None = None
+        """The view, if it draws on a terminal."""
         self.view = self._view(output)
         self._asides = Asides(of_silence=output == "text")
 
@@ -37,7 +39,10 @@ class Console(Stage):
             case "simple":
                 return SimpleView(self.writer, on_screen=sys.stdout.isatty())
             case "text" if can_draw(sys.stdout):
-                return TerminalView(self.status, self.style)
+                from dragoman.cli.render.terminal_view import TerminalView  # pipes do without
+
+                self.terminal_view = TerminalView(self.status, self.style)
+                return self.terminal_view
             case "text":
                 return PlainView(self.writer)
             case "events":
@@ -61,7 +66,7 @@ class Console(Stage):
     def show(self, event: e.Event, state: SessionState) -> None:
         """Show the event, and what is known about it apart from the answer."""
         self.view.show(event, state)
-        if isinstance(self.view, TerminalView):
+        if self.terminal_view is not None:
             return  # which tells that itself, in its place
         self.status.follow(event)
         self.status.doing(UNANSWERED if state.pending else WAITING)

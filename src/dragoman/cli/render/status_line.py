@@ -17,6 +17,7 @@ from dragoman.lazy_pattern import lazy_pattern
 from dragoman.safe_text import columns, single_line
 from dragoman.session import events as e
 
+UNANSWERED = "waiting for an answer"
 _QUIET = 0.4
 _TICK = 0.1
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

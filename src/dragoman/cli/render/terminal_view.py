@@ -24,7 +24,7 @@ from dragoman.cli.render.event_text import (
     usage_words,
 )
 from dragoman.cli.render.markdown.markdown_stream import MarkdownStream
-from dragoman.cli.render.status_line import Status
+from dragoman.cli.render.status_line import UNANSWERED, Status
 from dragoman.cli.render.style import BLUE, BOLD, CYAN, DIM, GREEN, ITALIC, RED, YELLOW, Style
 from dragoman.cli.render.view import SubagentLines
 from dragoman.cli.render.wrap import broken, folded
@@ -34,8 +34,6 @@ from dragoman.session import events as e
 from dragoman.session.content import Diff
 from dragoman.session.facts import PlanStep
 from dragoman.session.state import OPEN_STATUSES, SessionState, Terminal, ToolCall
-
-UNANSWERED = "waiting for an answer"
 
 OUTPUT_LINES = 8
 """Of a command or a tool call, the last ones; `sessions show --full` and `/output` have all."""

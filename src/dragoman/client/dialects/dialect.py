@@ -10,12 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from dragoman.agents.extensions import STEERING, said
-from dragoman.agents.settings.settings_file import ModelProvider
 from dragoman.agents.sign_ins import AuthStatus, status_from
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.client_options import Timeouts
@@ -54,6 +53,9 @@ from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.session.state import SessionState
 from dragoman.session.state_limits import LIMITS, fitted
 from dragoman.wire.fast_path import Usual
+
+if TYPE_CHECKING:
+    from dragoman.agents.settings.settings_file import ModelProvider
 
 T = TypeVar("T")
 

@@ -336,6 +336,5 @@ def watch_limits(
     session: Session, limits: Sequence[SpendingLimit], meter: Meter, ledger: Ledger | None
 ) -> None:
     """Keep the session within these; `meter` has counted what is known of it already."""
-    if limits:
-        session.limit_watch = LimitWatch(session, limits, meter, ledger)
-        session.log.watch = session.limit_watch.see
+    session.limit_watch = LimitWatch(session, limits, meter, ledger)
+    session.log.watch = session.limit_watch.see

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -22,6 +21,9 @@ from dragoman.session.content import (
     Text,
     UnknownContent,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024
 MAX_PROMPT_BYTES = 32 * 1024 * 1024
@@ -280,6 +282,8 @@ def _path_of(url: str) -> str:
 
 
 def _path(name: str, cwd: str) -> Path:
+    from pathlib import Path
+
     return Path(os.path.normpath(Path(cwd, os.path.expanduser(name))))
 
 

@@ -17,14 +17,12 @@ import msgspec
 
 from dragoman.agents.extensions import Quirks, fork_point, forks_at_messages, quirks_for
 from dragoman.agents.known import known_as
-from dragoman.agents.settings.limit_settings import must_be_told
 from dragoman.client.asking.result_tool import desk_in, result_tool
 from dragoman.client.capabilities import lacking_for
 from dragoman.client.client_options import HostCapabilities, traced
 from dragoman.client.dialects.dialect import Opened, Place
 from dragoman.client.mcp import InProcessServer, McpServer, StdioServer, supported
 from dragoman.client.router import Router
-from dragoman.client.sessions.limit_watch import watch_limits
 from dragoman.client.sessions.session import NOT_OPENED, Session
 from dragoman.client.sessions.session_log import SessionLog
 from dragoman.errors import (
@@ -365,7 +363,10 @@ class Openings(msgspec.Struct, eq=False):
         if place.on_limit is not None:
             session.parking.on_limit = place.on_limit
         meter = place.meter or self.new_meter()
-        watch_limits(session, self.limits_in(place), meter, place.ledger)
+        if limits := self.limits_in(place):
+            from dragoman.client.sessions.limit_watch import watch_limits
+
+            watch_limits(session, limits, meter, place.ledger)
         self.router.add(session)
         if self.client.fence is not None:
             self.client.fence.network.rules.tell()
@@ -374,6 +375,10 @@ class Openings(msgspec.Struct, eq=False):
     def _must_keep(self, place: Place) -> None:
         """Raises LimitUnusable for a limit that nothing could be compared with."""
         limits = self.limits_in(place)
+        if not limits:
+            return
+        from dragoman.agents.settings.limit_settings import must_be_told
+
         must_be_told(limits, known_as(self.client.name, None))
         shared = next((each for each in limits if each.is_shared), None)
         if shared is not None and place.ledger is None:

@@ -28,7 +28,6 @@ from dragoman.host.claims.habits import Habits
 from dragoman.host.claims.named_paths import MOST_PATHS, NamedPaths, claimed_path
 from dragoman.host.claims.other_fields import other_fields
 from dragoman.host.claims.raw_input import RawInput, looks_like_a_path, names_address, whole_file
-from dragoman.host.permissions.always_rules import is_question
 from dragoman.host.permissions.questions import NO_SUBJECT, Earlier, Subject
 from dragoman.host.requester import asking_subagent
 from dragoman.host.rules.access import Access, Command, Operation, Sighting, normalise
@@ -46,8 +45,10 @@ from dragoman.session.content import (
     TerminalItem,
     ToolContent,
     UnknownItem,
+    diffs_in,
 )
 from dragoman.session.facts import PermissionOption
+from dragoman.session.permission_options import is_question
 from dragoman.session.state import OPEN_STATUSES, SessionState, ToolCall
 
 T = TypeVar("T")
@@ -540,10 +541,6 @@ def _words_of(call: ToolCall | None, subject: Subject) -> AgentWords:
 
 def _texts_of(diff: Diff) -> tuple[str, ...]:
     return (diff.new_text, diff.old_text or "")
-
-
-def diffs_in(content: Sequence[ToolContent]) -> list[Diff]:
-    return [item for item in content if isinstance(item, Diff)]
 
 
 def _names_nothing(call: ToolCall) -> bool:

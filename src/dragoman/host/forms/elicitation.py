@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
 from dragoman.errors import InvalidParams
-from dragoman.host.forms.bounded_pattern import Work, fits
 from dragoman.host.permissions.questions import NO_ROOM, Questions, Room
 from dragoman.host.permissions.wording import blame
 from dragoman.host.requester import asking_subagent
@@ -24,6 +23,9 @@ from dragoman.session.events import ElicitationRequested
 from dragoman.session.facts import ElicitationQuestion
 from dragoman.session.state import PendingElicitation, SessionState
 from dragoman.session.state_limits import weigh_struct
+
+if TYPE_CHECKING:
+    from dragoman.host.forms.bounded_pattern import Work
 
 
 # Structs may be frozen whatever their base is: this one is nobody's to change once it is asked.
@@ -96,6 +98,8 @@ def wrong_fields(schema: Mapping[str, Any] | None, content: Mapping[str, Any]) -
     budget: an agent that spends it has its other patterns to judge itself."""
     match schema:
         case {"properties": {**properties}}:
+            from dragoman.host.forms.bounded_pattern import Work  # few forms have a pattern
+
             work = Work()
             given = {name: field for name, field in properties.items() if name in content}
             found = ((name, unmet(field, content[name], work)) for name, field in given.items())
@@ -111,10 +115,10 @@ def unmet(field: Any, value: Any, work: Work | None = None) -> str | None:
     types, words = _TYPES.get(kind, ((), "")) if isinstance(kind, str) else ((), "")
     if types and (not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean")):
         return f"expected {words}"
-    return next(_unmet(described, value, work or Work()), None)
+    return next(_unmet(described, value, work), None)
 
 
-def _unmet(field: dict[str, Any], value: Any, work: Work) -> Iterator[str]:
+def _unmet(field: dict[str, Any], value: Any, work: Work | None) -> Iterator[str]:
     choices = _choices(field)
     match value:
         case str() if choices and value not in choices:
@@ -177,8 +181,10 @@ def _bound(value: Any) -> float | None:
         return math.inf if value > 0 else -math.inf
 
 
-def _misses(pattern: Any, text: str, work: Work) -> bool:
-    return isinstance(pattern, str) and fits(pattern, text, work) is False
+def _misses(pattern: Any, text: str, work: Work | None) -> bool:
+    from dragoman.host.forms.bounded_pattern import Work, fits
+
+    return isinstance(pattern, str) and fits(pattern, text, work or Work()) is False
 
 
 def _choices(field: Mapping[str, Any]) -> list[str]:

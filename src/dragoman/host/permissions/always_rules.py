@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import posixpath
 import shlex
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -23,64 +22,11 @@ from dragoman.host.rules.access import Access
 from dragoman.host.rules.globs import escape, is_within
 from dragoman.host.rules.line_steps import Steps, by_letters
 from dragoman.host.rules.policy import PolicyDecision
-from dragoman.host.rules.rule import YOUR_ANSWER, Effect, Rule, Scope, folder
+from dragoman.host.rules.rule import YOUR_ANSWER, Answer, Effect, NoRule, Rule, Scope, folder
 from dragoman.safe_text import reveal
-from dragoman.session.facts import PermissionOption
-from dragoman.session.permission_options import announces_more, is_plain_yes
-
-Answer: TypeAlias = Literal["allow", "deny"]
-
-
-class NoRule(msgspec.Struct, frozen=True):
-    """Why an answer cannot be remembered as a rule, as a sentence for people."""
-
-    reason: str
-
 
 MOST_REMEMBERED = 32 << 10
 """Characters of a command that a rule can name."""
-
-_ALLOWING = ("allow_once", "allow_always")
-_REFUSING = ("reject_once", "reject_always")
-
-
-def is_question(options: Sequence[PermissionOption], *, names_action: bool) -> bool:
-    """Whether the options differ in more than yes and no, so that only a person can choose.
-
-    Several ways to say yes once are one yes where the request names an action: one is the plain
-    one, the others change a mode as well. An unknown kind and an id used twice leave open
-    what would be chosen.
-    """
-    kinds = Counter(option.kind for option in options)
-    ids = Counter(option.id for option in options)
-    unclear = any(kind not in _ALLOWING + _REFUSING for kind in kinds) or len(ids) < len(options)
-    return unclear or (kinds["allow_once"] > 1 and not names_action)
-
-
-def choose_option(
-    options: Sequence[PermissionOption],
-    effect: Effect,
-    *,
-    always: bool = False,
-    names_action: bool = False,
-) -> str | None:
-    """The id of the narrowest option that says this, None where no option does.
-
-    To allow, None means that a person has to choose; to refuse, that only `cancelled` is left.
-    An allow is for once, unless the person said always.
-    """
-    if effect == "deny":
-        return _first(options, _REFUSING[::-1] if always else _REFUSING)
-    if effect == "ask" or is_question(options, names_action=names_action):
-        return None
-    once = [option for option in options if option.kind == "allow_once"]
-    if always or len(once) < 2:
-        return _first(options, _ALLOWING[::-1] if always else _ALLOWING[:1])
-    # A label may repeat the command, so what it does not say proves nothing: only a plain yes does.
-    if plain := next((option for option in once if is_plain_yes(option.name)), None):
-        return plain.id
-    return None if announces_more(once[0].name) else once[0].id
-
 
 Breadth: TypeAlias = Literal["this", "folder", "files", "program", "commands"]
 """What is remembered of a request: exactly this, or its folder, all files, its program with any
@@ -140,11 +86,6 @@ def describe_as(rule: Rule, subject: str) -> str:
     agent = f"for {rule.agent}" if rule.agent is not None else ""
     words = (_EFFECTS[rule.effect], subject, agent, _SCOPES[rule.scope])
     return reveal(" ".join(filter(None, words)))
-
-
-def _first(options: Sequence[PermissionOption], kinds: Sequence[str]) -> str | None:
-    found = (option.id for kind in kinds for option in options if option.kind == kind)
-    return next(found, None)
 
 
 class _Unfit(Exception):

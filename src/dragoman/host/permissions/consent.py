@@ -9,22 +9,16 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 from dragoman.errors import InvalidParams
-from dragoman.host.claims.claim_reader import (
-    ClaimReader,
-    Places,
-    diffs_in,
-)
 from dragoman.host.claims.habits import NO_HABITS, Habits
 from dragoman.host.forms.elicitation import ElicitationProvider, Elicitations
-from dragoman.host.permissions.always_rules import Answer, NoRule, choose_option
 from dragoman.host.permissions.grants import Grants
 from dragoman.host.permissions.hold import Audience, Hold
-from dragoman.host.permissions.offers import Offers
 from dragoman.host.permissions.own_tool import SUBMITS, submits
 from dragoman.host.permissions.questions import (
     ALLOWED,
@@ -69,14 +63,21 @@ from dragoman.host.requester import asking_subagent
 from dragoman.host.rules.access import TOO_LONG, Access, is_too_long
 from dragoman.host.rules.decision import Explanation
 from dragoman.host.rules.policy import Policy, PolicyDecision, Rule
-from dragoman.host.rules.rule import RuleFields
+from dragoman.host.rules.rule import Answer, NoRule, RuleFields
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session import facts
-from dragoman.session.content import ToolContent
+from dragoman.session.content import ToolContent, diffs_in
 from dragoman.session.facts import PermissionOption
+from dragoman.session.permission_options import choose_option
 from dragoman.session.state import PendingPermission, SessionState
 from dragoman.session.state_limits import weigh_struct
+
+# What reads a claim and makes rules of an answer is imported with the first request: many sessions
+# have none.
+if TYPE_CHECKING:
+    from dragoman.host.claims.claim_reader import ClaimReader, Places
+    from dragoman.host.permissions.offers import Offers
 
 Granted: TypeAlias = Callable[[Grants], bool]
 
@@ -148,7 +149,7 @@ class Consent:
         self._agent = agent
         self._policy = policy
         self._asker = permissions
-        self._claims = ClaimReader(workspace, agent=agent, habits=habits, state=state)
+        self._habits = habits
         self._state = state
         self._record = record
         self._judging = asyncio.Lock()
@@ -164,6 +165,14 @@ class Consent:
         )
         self.elicitations = Elicitations(
             self, workspace, elicitation, self._room, state=state, record=record, limit=limit
+        )
+
+    @cached_property
+    def _claims(self) -> ClaimReader:
+        from dragoman.host.claims.claim_reader import ClaimReader
+
+        return ClaimReader(
+            self._workspace, agent=self._agent, habits=self._habits, state=self._state
         )
 
     def begin(self, turn: Audience | None) -> None:
@@ -328,6 +337,8 @@ class Consent:
         content: tuple[ToolContent, ...] = (),
         explanation: str | None = None,
     ) -> _Asking:
+        from dragoman.host.permissions.offers import Offers
+
         offers = Offers(access, decision, self._policy, self._workspace)
         asker = asking_subagent()
         lasting = [option for option in options if option.kind == "allow_always"]

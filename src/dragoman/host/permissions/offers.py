@@ -15,22 +15,20 @@ from collections.abc import Iterator, Sequence
 from dragoman.errors import DragomanError
 from dragoman.host.commands.danger import danger_of
 from dragoman.host.permissions.always_rules import (
-    Answer,
     Breadth,
-    NoRule,
     Tenure,
     always_rules,
-    choose_option,
     folder_of,
 )
 from dragoman.host.permissions.wording import MOST_RULES, all_in_short, just_this
 from dragoman.host.rules.access import Access
 from dragoman.host.rules.line_steps import Steps
 from dragoman.host.rules.policy import Policy, PolicyDecision, decide, on_disk
-from dragoman.host.rules.rule import Rule, Scope
+from dragoman.host.rules.rule import Answer, NoRule, Rule, Scope
 from dragoman.host.workspace.roots import Workspace
 from dragoman.safe_text import reveal
 from dragoman.session.facts import PermissionOffer, PermissionOption
+from dragoman.session.permission_options import choose_option
 
 _SCOPE_WORDS: dict[Scope, str] = {
     "session": "in this session",

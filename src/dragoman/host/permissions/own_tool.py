@@ -7,11 +7,14 @@ that names the tool and nothing that a person would have to weigh: no command, f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from dragoman.host.claims.claim_reader import Claim
-from dragoman.host.permissions.always_rules import choose_option
 from dragoman.host.rules.decision import PolicyDecision
 from dragoman.session.facts import PermissionOption
+from dragoman.session.permission_options import choose_option
+
+if TYPE_CHECKING:
+    from dragoman.host.claims.claim_reader import Claim
 
 SUBMITS = PolicyDecision("allow", "it submits the result that this program asked for")
 

@@ -14,22 +14,15 @@ from typing import TypeAlias
 import msgspec
 
 from dragoman.errors import InternalError, InvalidParams, RemoteError
-from dragoman.host.permissions.always_rules import (
-    Answer,
-    NoRule,
-    choose_option,
-    describe,
-    describe_as,
-)
 from dragoman.host.permissions.questions import PermissionRequest
 from dragoman.host.rules.access import Access
 from dragoman.host.rules.policy import PolicyDecision
-from dragoman.host.rules.rule import Rule, RuleFields, Scope
+from dragoman.host.rules.rule import Answer, NoRule, Rule, RuleFields, Scope
 from dragoman.session import events as e
 from dragoman.session import facts
 from dragoman.session.content import Diff, ToolContent
 from dragoman.session.facts import PermissionOption
-from dragoman.session.permission_options import in_words, is_for_session
+from dragoman.session.permission_options import choose_option, in_words, is_for_session
 
 OUR_OPTIONS = (
     PermissionOption("allow", "Allow once", "allow_once"),
@@ -153,6 +146,8 @@ def _consequence(rules: tuple[Rule, ...] | NoRule, *, may_be_kept: bool) -> str:
 
 def just_this(rules: Sequence[Rule]) -> str:
     """What rules do that cover what the question shows and nothing else, without repeating it."""
+    from dragoman.host.permissions.always_rules import describe_as  # only questions need it
+
     first = rules[0]
     if len(rules) > 1:
         files = [rule.path.rpartition("/")[2] for rule in rules if rule.path is not None]
@@ -176,6 +171,8 @@ def all_in_short(rules: Sequence[Rule]) -> str:
 
 def in_short(rule: Rule) -> str:
     """What a rule does; the middle of a long command is left out, as the question shows it."""
+    from dragoman.host.permissions.always_rules import describe
+
     words = describe(rule)
     if len(words) <= MOST_WORDS:
         return words

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NotRequired, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, NotRequired, Protocol, TypedDict, Unpack
 
 import msgspec
 
 from dragoman.host.commands.plain_command import are_quotable
 from dragoman.host.rules.access import Access, normalise
 from dragoman.host.rules.globs import is_within, literal_beginning
-from dragoman.host.rules.line_steps import Look, StepHit, Steps, by_letters
 from dragoman.host.rules.rule import Effect, Moment, Rule, is_answer, is_wide_answer, mismatch
 from dragoman.host.rules.rule_index import Numbered, RuleIndex
+
+# What reads shell lines is imported with the first decision.
+if TYPE_CHECKING:
+    from dragoman.host.rules.line_steps import Look, StepHit, Steps
 
 
 class PolicyDecision(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -99,6 +102,8 @@ def explain(
 def _explained(
     access: Access, rules: Iterable[Rule] | RuleIndex, at: Circumstances, *, brief: bool
 ) -> Explanation:
+    from dragoman.host.rules.line_steps import by_letters
+
     index = rules if isinstance(rules, RuleIndex) else RuleIndex(rules)
     moment = Moment(at["now"], at["session_id"], at["project"], index.above)
     names, look = at.get("names", AS_WRITTEN), at.get("look", by_letters)
@@ -147,6 +152,8 @@ class _Judge:
         return Explanation(PolicyDecision("ask", reason, decision.rule), whole.considered)
 
     def _explain_one(self, access: Access, index: RuleIndex) -> Explanation:
+        from dragoman.host.rules.line_steps import Steps
+
         steps = Steps(access, self._look)
         rules = steps.worth_a_look(index, self._places) if self._brief else index.rules
         considered = tuple(Considered(rule, self._whole(rule, access, steps)) for rule in rules)

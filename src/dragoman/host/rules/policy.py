@@ -11,11 +11,11 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
-from dragoman.data_directory import data_directory
+from dragoman.data_directory import data_folder
 from dragoman.errors import ConfigError
 from dragoman.host.commands.plain_command import is_shell
 from dragoman.host.rules.access import (
@@ -36,7 +36,6 @@ from dragoman.host.rules.decision import (
     explain,
 )
 from dragoman.host.rules.globs import is_within
-from dragoman.host.rules.line_steps import Look
 from dragoman.host.rules.project_file import RulesInForce, remark
 from dragoman.host.rules.rule import (
     YOUR_ANSWER,
@@ -53,6 +52,9 @@ from dragoman.host.rules.rule_index import RuleIndex
 from dragoman.host.workspace.reach import Reach, names_of
 from dragoman.host.workspace.real_names import RealNames
 from dragoman.host.workspace.roots import Workspace
+
+if TYPE_CHECKING:
+    from dragoman.host.rules.line_steps import Look
 
 __all__ = [
     "NO_RULE",
@@ -145,7 +147,7 @@ _TOO_MANY = "it would write more files than can be looked at"
 
 def _our_data() -> str:
     """The folder that no agent gets at, with a slash at its end."""
-    return f"{os.path.realpath(data_directory())}/"
+    return f"{os.path.realpath(data_folder())}/"
 
 
 def _projects_above(folder: str, rules: Iterable[Rule]) -> set[str]:

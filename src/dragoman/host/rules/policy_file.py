@@ -6,16 +6,17 @@ home passed in; nothing else of the environment is looked at.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, TypeGuard, get_args
+from typing import TYPE_CHECKING, Any, TypeGuard, get_args
 
 from dragoman.errors import ConfigError
 from dragoman.host.rules.access import OPERATIONS
 from dragoman.host.rules.globs import escape
 from dragoman.host.rules.rule import Effect, Rule, covered
 from dragoman.host.workspace.regular_file import read_regular
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _EFFECTS: tuple[str, ...] = get_args(Effect)
 _MAX_BYTES = 4 * 1024 * 1024
@@ -192,6 +193,7 @@ def _is_list(value: Any) -> TypeGuard[list[Any]]:
 
 def read_strict_json(text: str, file: str) -> Any:
     """The document in `text`; no key stands twice in an object. Raises ConfigError."""
+    import json  # msgspec would not say where a key stands twice
 
     def refuse(constant: str) -> Any:
         raise ConfigError(file, "", f"strict JSON, which has no {constant}")

@@ -19,6 +19,13 @@ from dragoman.host.rules.globs import matches_name, matches_path
 
 Effect: TypeAlias = Literal["allow", "ask", "deny"]
 Scope: TypeAlias = Literal["once", "session", "project", "user"]
+Answer: TypeAlias = Literal["allow", "deny"]
+
+
+class NoRule(msgspec.Struct, frozen=True):
+    """Why an answer cannot be remembered as a rule, as a sentence for people."""
+
+    reason: str
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

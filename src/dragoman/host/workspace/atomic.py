@@ -7,7 +7,6 @@ in its place by a rename; nothing of it is left for long if that is cut short. S
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import functools
 import os
@@ -245,6 +244,8 @@ class Swap(msgspec.Struct, frozen=True):
 def _rename(directory: int, old: str, new: str, flags: int = 0) -> bool:
     """Whether it heeded the flags: not every file system can."""
     if flags and (call := _renameat2()) is not None:
+        import ctypes
+
         if not call(directory, os.fsencode(old), directory, os.fsencode(new), flags):
             return True
         code = ctypes.get_errno()
@@ -256,6 +257,8 @@ def _rename(directory: int, old: str, new: str, flags: int = 0) -> bool:
 
 @functools.cache
 def _renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
+    import ctypes
+
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if call is not None:
         kinds = (ctypes.c_int, ctypes.c_char_p)

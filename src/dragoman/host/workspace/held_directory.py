@@ -10,7 +10,6 @@ what was opened; between the two, someone who may rename directories could put a
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import functools
 import os
@@ -74,13 +73,21 @@ def _openat2(path: str) -> int:
         descriptor = _syscall()(SYS_OPENAT2, AT_FDCWD, name, _HOW, len(_HOW))
         if descriptor >= 0:
             return descriptor
-        code = ctypes.get_errno()
+        code = _errno()
         if code != errno.EINTR:
             raise OSError(code, os.strerror(code), path)
 
 
+def _errno() -> int:
+    import ctypes
+
+    return ctypes.get_errno()
+
+
 @functools.cache
 def _syscall() -> Callable[[int, int, bytes, bytes, int], int]:
+    import ctypes  # it costs more at import than all of this module
+
     call = ctypes.CDLL(None, use_errno=True).syscall
     call.restype = ctypes.c_long
     call.argtypes = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable
-from pathlib import PurePath
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -106,8 +105,14 @@ class SpendingLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     def concerns(self, agent: str, cwd: str) -> bool:
         """Whether it applies to a session of that agent in that folder."""
-        inside = not self.project or PurePath(cwd).is_relative_to(self.project)
-        return inside and fnmatch.fnmatchcase(agent, self.agent)
+        return self._holds(cwd) and fnmatch.fnmatchcase(agent, self.agent)
+
+    def _holds(self, folder: str) -> bool:
+        if not self.project:
+            return True
+        from pathlib import PurePath
+
+        return PurePath(folder).is_relative_to(self.project)
 
     def sentence(self, spent: Spending, outcome: LimitOutcome) -> str:
         """What was used, what is allowed, what was done, and how to continue."""
