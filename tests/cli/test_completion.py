@@ -161,6 +161,58 @@ def test_zsh_understands_its_script(dragoman: Dragoman) -> None:
     assert shell(dragoman, "zsh", 'zsh -n "$SCRIPT" && echo sound') == "sound\n"
 
 
+ZSH = r"""
+zmodload zsh/zpty
+typed() {
+    zpty it zsh -f -i
+    zpty -w it "PROMPT= RPROMPT= PS2=; fpath=($FPATH_FIRST \$fpath); unsetopt beep prompt_sp prompt_cr"
+    zpty -w it "autoload -U compinit; compinit -u -D; bindkey -e; ${SOURCED:+source $SCRIPT}"
+    # One match is written out, of several what they share; then the line is printed.
+    zpty -w it 'told() { print -r -- "<<$BUFFER>>"; BUFFER=; zle .accept-line }; zle -N told'
+    zpty -w it 'bindkey "^X^X" told; print rea""dy'
+    zpty -r -m it found '*ready*'
+    for line in "$@"; do
+        zpty -w -n it "$line"$'\t\x18\x18'
+        zpty -r -m it found '*<<*>>*'
+        print -r -- "${${found##*<<}%%>>*}"
+    done
+    zpty -d it
+}
+typed 'dragoman ag' 'dragoman agents do' 'dragoman -a my' 'dragoman --session fi' 'dragoman watch fi' \
+    'dragoman sessions show fi' 'dragoman chat --yo' 'dragoman policy explain --operation w' \
+    'dragoman policy revoke aa' 'dragoman --output eve' 'dragoman completion f' 'dragoman --cwd fo'
+"""
+
+
+@pytest.mark.parametrize("way", ["in fpath", "sourced"])
+def test_zsh_completes_commands_options_values_and_names(dragoman: Dragoman, way: str) -> None:
+    dragoman.write_settings({"agent_servers": {"my-own": {"command": "x"}}})
+    (dragoman.workspace / "folder").mkdir()
+    assert dragoman("--session", "fix-it", "x", agent="quiet").code == 0
+    keep_rules(dragoman, "aa11", "bb22")
+    functions = dragoman.home / "functions"
+    functions.mkdir()
+    if way == "in fpath":
+        (functions / "_dragoman").write_text(dragoman("completion", "zsh").out)
+    else:
+        dragoman.env["SOURCED"] = "yes"
+    dragoman.env["FPATH_FIRST"] = str(functions)
+    assert shell(dragoman, "zsh", ZSH).splitlines() == [
+        "dragoman agents ",
+        "dragoman agents doctor ",
+        "dragoman -a my-own ",
+        "dragoman --session fix-it ",
+        "dragoman watch fix-it ",
+        "dragoman sessions show fix-it ",
+        "dragoman chat --yolo ",
+        "dragoman policy explain --operation write ",
+        "dragoman policy revoke aa11 ",
+        "dragoman --output events ",
+        "dragoman completion fish ",
+        "dragoman --cwd folder/",
+    ]
+
+
 def test_every_option_is_in_every_script(dragoman: Dragoman) -> None:
     reference = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text()
     flags = {word.strip("`") for word in reference.split() if word.startswith("`--")}

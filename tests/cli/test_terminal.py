@@ -428,6 +428,22 @@ def test_the_time_of_a_turn_counts_from_its_beginning_also_when_it_is_seen_late(
     assert status.words.startswith("working · 3")
 
 
+async def test_nothing_is_drawn_after_the_end() -> None:
+    """A run whose agent stays has no terminal any more: what it drew would fill its log."""
+    out, beside = Watched(), Watched()
+    with Status(out, visible=True) as status, Status(beside, visible=True) as drawn:
+        status.doing("working")
+        await asyncio.wait_for(out.drawn.wait(), 60)
+        status.end()
+        before = out.getvalue()
+        status.doing("working again")
+        drawn.doing("working")
+        for _ in range(3):  # one that has not ended draws as often meanwhile
+            beside.drawn.clear()
+            await asyncio.wait_for(beside.drawn.wait(), 60)
+        assert out.getvalue() == before
+
+
 async def test_nothing_is_drawn_where_it_cannot_be() -> None:
     out, beside = io.StringIO(), Watched()
     with Status(out, visible=False) as status, Status(beside, visible=True) as drawn:

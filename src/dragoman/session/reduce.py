@@ -276,7 +276,10 @@ def _speak(
         return
     last = state.entries[-1] if state.entries else None
     if isinstance(last, kind) and _same_message(last, event, state):
-        add(state, last, piece, limits)
+        if type(piece) is str:
+            say(state, last, piece, limits)
+        else:
+            add(state, last, piece, limits)
         return
     if (entry := _begun_before(state, event, kind)) is not None:
         add(state, entry, piece, limits)
@@ -301,7 +304,8 @@ def _begun_before(
 def _same_message(
     last: Spoken, event: e.UserMessage | e.AgentMessage | e.AgentThought, state: SessionState
 ) -> bool:
-    if last.message_id != cut_id(event.message_id):
+    message_id = event.message_id
+    if last.message_id != message_id and last.message_id != cut_id(message_id):
         return False
     if type(last) is UserEntry and _prompt_is_last(state):
         return False
@@ -347,8 +351,10 @@ def _plan(state: SessionState, event: e.PlanUpdated, limits: Limits) -> None:
         state.places.pop(key, None)
     plan = indexed(state, event, key, PlanEntry, limits, plan_id=plan_id)
     put_items(state, plan, "steps", event.steps, limits)
-    put(state, plan, "markdown", event.markdown, limits)
-    put(state, plan, "uri", event.uri, limits)
+    if event.markdown is not None or plan.markdown is not None:
+        put(state, plan, "markdown", event.markdown, limits)
+    if event.uri is not None or plan.uri is not None:
+        put(state, plan, "uri", event.uri, limits)
     forget(state, limits)
 
 

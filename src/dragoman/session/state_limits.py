@@ -99,11 +99,16 @@ def weigh(value: Any, most: float = math.inf) -> int:
     while rest and total <= most:
         each: Any = rest.pop()
         kind = each.__class__
-        if kind is str:
+        if kind is dict:
+            total += 2 * NODE * len(each)
+            for key, member in each.items():
+                total += len(key)
+                if member.__class__ is str:
+                    total += len(member)
+                else:
+                    rest.append(member)
+        elif kind is str:
             total += len(each)
-        elif kind is dict:
-            total += 2 * NODE * len(each) + sum(map(len, each))
-            rest += each.values()
         elif kind is list:
             total += NODE * len(each)
             rest += each

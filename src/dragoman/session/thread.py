@@ -60,7 +60,8 @@ def append(state: SessionState, event: e.Event, entry: AnyEntry, limits: Limits)
         state.places[LAST_USER] = state.entry_count
     state.entries.append(entry)
     state.size += ROW + entry.size
-    forget(state, limits)
+    if len(state.entries) > limits.entries or state.size > limits.thread:
+        forget(state, limits)
 
 
 def indexed(
@@ -93,7 +94,9 @@ def put(state: SessionState, entry: AnyEntry, field: str, value: Any, limits: Li
         weight = weigh(old)
         room += weight
         grow(state, entry, -weight)
-    if value:
+    if value.__class__ is str and value and NODE + len(value) <= room:
+        grow(state, entry, NODE + len(value))
+    elif value:
         kept, weight = fitted(value, room)
         if kept is not value:
             entry.cut += weigh(value) - weight
@@ -166,6 +169,8 @@ def say(state: SessionState, entry: Spoken, text: str, limits: Limits) -> None:
     pieces = entry.pieces
     if pieces and type(last := pieces[-1]) is str and len(last) + length <= PIECE:
         pieces[-1] = last + text
+    elif 0 < length <= PIECE and not pieces:
+        pieces.append(text)
     else:
         join(pieces, text)
 

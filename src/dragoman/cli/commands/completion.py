@@ -167,7 +167,12 @@ _dragoman() {{
     _arguments -s {root}
 }}
 
-_dragoman "$@"
+# From fpath, this file is the function itself; sourced, it only says which function it is.
+if [[ $funcstack[1] == _dragoman ]]; then
+    _dragoman "$@"
+else
+    compdef _dragoman dragoman
+fi
 """
 
 _ZSH_ASKED = """\
@@ -181,7 +186,7 @@ _dragoman_{kind}() {{
 def zsh() -> str:
     root, *others = commands()
     actions = [action for command in others for action in command.actions]
-    listed = [_zsh_pair("run", "one turn"), *(_zsh_pair(c.words[0], c.about) for c in others)]
+    listed = [_zsh_pair("run", "Run one turn"), *(_zsh_pair(c.words[0], c.about) for c in others)]
     return _ZSH.format(
         asked="\n".join(_ZSH_ASKED.format(kind=each, command=_ASKED[each]) for each in _ASKED),
         commands=" ".join(listed),
