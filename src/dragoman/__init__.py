@@ -97,6 +97,7 @@ if TYPE_CHECKING:
         StoreFull,
         UnknownAgent,
         UnknownHost,
+        UnknownQuestion,
         UnknownSession,
         Unreachable,
         UnsafeArchive,
@@ -406,6 +407,7 @@ __all__ = [
     "UnknownEntry",
     "UnknownHost",
     "UnknownItem",
+    "UnknownQuestion",
     "UnknownSession",
     "Unreachable",
     "UnsafeArchive",
@@ -458,7 +460,7 @@ _NAMES = {
         "RemoteError RemoteLost RequestCancelled ResourceNotFound RevertConflict RowDuplicate "
         "RowRefused SequenceGap SessionBusy SessionElsewhere SessionError SessionGone "
         "SessionNotContinued SessionOwned SignInNeeded SlowConsumer StartError StoreAway "
-        "StoreCorrupt StoreCrowded StoreError StoreFull UnknownAgent UnknownHost "
+        "StoreCorrupt StoreCrowded StoreError StoreFull UnknownAgent UnknownHost UnknownQuestion "
         "UnknownSession Unreachable UnsafeArchive Unsupported UnusableRequest UsageError "
         "VersionMismatch WorktreeError WouldDeadlock"
     ),

@@ -431,6 +431,17 @@ class UnknownHost(DragomanError):
         self.sentence = sentence
 
 
+class UnknownQuestion(DragomanError, KeyError):
+    """No such question waits for an answer: it was answered or withdrawn, or there was none;
+    `request_id` is what was asked for. It is a KeyError as well."""
+
+    _sentence = "no question {request_id} waits for an answer"
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(request_id)
+        self.request_id = request_id
+
+
 class Unsupported(DragomanError):
     """The agent does not offer this; nothing was sent."""
 

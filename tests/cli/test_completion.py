@@ -165,7 +165,8 @@ ZSH = r"""
 zmodload zsh/zpty
 typed() {
     zpty it zsh -f -i
-    zpty -w it "PROMPT= RPROMPT= PS2=; fpath=($FPATH_FIRST \$fpath); unsetopt beep prompt_sp prompt_cr"
+    zpty -w it "PROMPT= RPROMPT= PS2=; fpath=($FPATH_FIRST \$fpath)"
+    zpty -w it "unsetopt beep prompt_sp prompt_cr"
     zpty -w it "autoload -U compinit; compinit -u -D; bindkey -e; ${SOURCED:+source $SCRIPT}"
     # One match is written out, of several what they share; then the line is printed.
     zpty -w it 'told() { print -r -- "<<$BUFFER>>"; BUFFER=; zle .accept-line }; zle -N told'
@@ -178,9 +179,10 @@ typed() {
     done
     zpty -d it
 }
-typed 'dragoman ag' 'dragoman agents do' 'dragoman -a my' 'dragoman --session fi' 'dragoman watch fi' \
-    'dragoman sessions show fi' 'dragoman chat --yo' 'dragoman policy explain --operation w' \
-    'dragoman policy revoke aa' 'dragoman --output eve' 'dragoman completion f' 'dragoman --cwd fo'
+typed 'dragoman ag' 'dragoman agents do' 'dragoman -a my' 'dragoman --session fi' \
+    'dragoman watch fi' 'dragoman sessions show fi' 'dragoman chat --yo' \
+    'dragoman policy explain --operation w' 'dragoman policy revoke aa' \
+    'dragoman --output eve' 'dragoman completion f' 'dragoman --cwd fo'
 """
 
 

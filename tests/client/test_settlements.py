@@ -16,6 +16,7 @@ from support.permission_scene import CANCELLED, OPTIONS, Scene, question, scene,
 from support.raw_agent import ENDED, Json
 
 from dragoman import Policy, Rule
+from dragoman.errors import UnknownQuestion
 from dragoman.host.claims.claim_reader import ClaimReader
 from dragoman.host.permissions import always_rules, consent
 from dragoman.host.permissions.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM
@@ -83,7 +84,7 @@ async def test_a_question_is_settled_once_and_the_agent_told(
         (settlement,) = s.settlements
         assert (settlement.decision.reason, settlement.decision.by) == (reason, by)
         assert s.session.state.pending == {}
-        with pytest.raises(KeyError):
+        with pytest.raises(UnknownQuestion, match="waits for an answer"):
             await s.session.answer(request.id, "once")
     assert len(s.settlements) == 1
 

@@ -341,8 +341,8 @@ class Client(PublicFace):
         return None if self._questions is None else self._questions == "wait"
 
     async def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
-        """Answer one of `pending`. Raises KeyError if it is unknown or settled, ValueError if the
-        form does not accept the content."""
+        """Answer one of `pending`. Raises UnknownQuestion if it is unknown or settled,
+        ValueError if the form does not accept the content."""
         self._outside.answer(request_id, answer)
 
     async def logout(self, *, meta: Meta = None) -> None:

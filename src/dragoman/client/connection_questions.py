@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from dragoman.client.dialects.dialect import Place
-from dragoman.errors import InvalidParams, MethodNotFound
+from dragoman.errors import InvalidParams, MethodNotFound, UnknownQuestion
 from dragoman.host.forms.elicitation import (
     ElicitationAnswer,
     ElicitationProvider,
@@ -88,13 +88,13 @@ class OutsideQuestions:
             self.on_change()
 
     def answer(self, request_id: str, answer: ElicitationAnswer) -> None:
-        """Raises KeyError for one that is unknown or settled, ValueError for one that is accepted
-        without what its form needs."""
+        """Raises UnknownQuestion for one that is unknown or settled, ValueError for one that is
+        accepted without what its form needs."""
         request = self.pending.get(request_id)
         if request is not None:
             check(request.schema, answer)
         if not self._questions.settle(request_id, answer):
-            raise KeyError(request_id)
+            raise UnknownQuestion(request_id)
 
     def complete(self, elicitation_id: str) -> None:
         """The agent saw that the user did what an address asked for: that is the answer."""

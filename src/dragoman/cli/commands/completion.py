@@ -219,9 +219,16 @@ def _zsh_specs(command: CompletableCommand) -> str:
         names = " ".join(action.words[-1] for action in command.actions)
         specs.append(shlex.quote(f"1:action:({names})"))
     for argument in command.arguments[:1]:
+        name = _plain(argument.name)
         kind = _zsh_kind(_argument_kind(command, argument), argument.choices)
-        specs.append(shlex.quote(f"*:{_plain(argument.name)}:{kind}"))
+        specs.append(shlex.quote(f"*:{name}:{_zsh_hint(name) if kind == ' ' else kind}"))
     return " ".join(specs)
+
+
+def _zsh_hint(name: str) -> str:
+    """What to type, where anything may be. A message keeps zsh from writing out a single match, so
+    there is none while an option is typed."""
+    return f"{{[[ $PREFIX == -* ]] || _message {shlex.quote(name)}}}"
 
 
 def _zsh_option(flag: str, option: CompletableOption) -> str:

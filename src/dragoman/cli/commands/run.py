@@ -238,7 +238,7 @@ class Run:
         self._warm = None
         if not await runs_elsewhere(hub, record):
             return False
-        from dragoman.cli.warm.warm_owner import met
+        from dragoman.cli.warm.start_terms import met
 
         attended = self._is_attended
         is_elsewhere, self._warm = await met(hub, self._job, record, attended=attended)

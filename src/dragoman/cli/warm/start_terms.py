@@ -22,13 +22,14 @@ from dragoman._version import __version__
 from dragoman.cli.options import LISTS
 from dragoman.cli.run.agent_setup import could_write, given_rules, on_limit_of
 from dragoman.host.rules.rule import RuleFields
-from dragoman.hub.cluster.warm_notes import keyed_hash
+from dragoman.hub.cluster.held_process import wake
+from dragoman.hub.cluster.warm_notes import WarmNote, keyed_hash, note_of
 from dragoman.hub.running.running_session import MOST_BYTES
 from dragoman.transport.stdio import AgentCommand
 
 if TYPE_CHECKING:
     from dragoman.cli.run.job import Job
-    from dragoman.hub.cluster.warm_notes import WarmNote
+    from dragoman.hub.hub import Hub
     from dragoman.session.state import SessionState
     from dragoman.store.records import SessionRecord
 
@@ -175,6 +176,20 @@ def fits(
     with suppress(OSError):
         return note.start == start_hash(job, note.salt, attended=attended)
     return False  # who knows
+
+
+async def met(
+    hub: Hub, job: Job, record: SessionRecord, *, attended: bool
+) -> tuple[bool, WarmNote | None]:
+    """Whether another process runs the session after this, and its note if that only keeps an agent
+    that this job may use. One whose agent it may not use has ended; it has not if it is busy."""
+    if (note := note_of(await hub.store.owner(record.id))) is None:
+        return True, None
+    wake(note.owner)
+    state = await hub.state(record.id)
+    if fits(job, note, record, state, attended=attended):
+        return True, note
+    return not await hub.elsewhere.take_from_warm(record.id), None
 
 
 def choices(job: Job) -> list[str]:

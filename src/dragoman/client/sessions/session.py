@@ -389,13 +389,14 @@ class Session(Askable):
 
     async def answer(self, request_id: str, option_id: str | None, confirmed: bool = False) -> None:
         """Answer a permission request with one of its options or offers, or refuse it with None;
-        the first answer wins. Raises KeyError if the request is unknown or settled, ValueError for
-        an option that it does not have, or for an offer that requires `confirmed` without it."""
+        the first answer wins. Raises UnknownQuestion if the request is unknown or settled,
+        ValueError for an option that it does not have, or for an offer that requires `confirmed`
+        without it."""
         self.gate.consent.answer(request_id, option_id, confirmed=confirmed)
 
     async def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
-        """Answer a form or address. Raises KeyError if it is unknown or settled, ValueError if the
-        form does not accept the content."""
+        """Answer a form or address. Raises UnknownQuestion if it is unknown or settled, ValueError
+        if the form does not accept the content."""
         self.gate.consent.elicitations.answer(request_id, answer)
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────

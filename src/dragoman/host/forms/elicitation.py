@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
-from dragoman.errors import InvalidParams
+from dragoman.errors import InvalidParams, UnknownQuestion
 from dragoman.host.permissions.questions import NO_ROOM, Questions, Room
 from dragoman.host.permissions.wording import blame
 from dragoman.host.requester import asking_subagent
@@ -289,13 +289,13 @@ class Elicitations:
         return await self._open.ask(request.request_id, settled, asking)
 
     def answer(self, request_id: str, answer: ElicitationAnswer) -> None:
-        """Raises KeyError for one that is unknown or settled, FormError for one that is accepted
-        with what its form does not take."""
+        """Raises UnknownQuestion for one that is unknown or settled, FormError for one that is
+        accepted with what its form does not take."""
         pending = self._state.pending.get(request_id)
         if isinstance(pending, PendingElicitation):
             check(pending.schema, answer)
         if not self._open.settle(request_id, answer):
-            raise KeyError(request_id)
+            raise UnknownQuestion(request_id)
 
     def complete(self, elicitation_id: str) -> None:
         """The agent saw that the user did what an address asked for: that is the answer."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from dragoman.errors import InvalidParams
+from dragoman.errors import InvalidParams, UnknownQuestion
 from dragoman.host.claims.habits import NO_HABITS, Habits
 from dragoman.host.forms.elicitation import ElicitationProvider, Elicitations
 from dragoman.host.permissions.grants import Grants
@@ -506,11 +506,11 @@ class Consent:
     # ── answers from outside ──────────────────────────────────────────────────────────────────
 
     def answer(self, request_id: str, option_id: str | None, *, confirmed: bool = False) -> None:
-        """None refuses. Raises KeyError for a request that is unknown or settled, ValueError for an
-        option it does not have, and for one to be confirmed that is not."""
+        """None refuses. Raises UnknownQuestion for a request that is unknown or settled,
+        ValueError for an option it does not have, and for one to be confirmed that is not."""
         pending = self._state.pending.get(request_id)
         if not isinstance(pending, PendingPermission) or request_id not in self._permissions:
-            raise KeyError(request_id)
+            raise UnknownQuestion(request_id)
         if option_id is None:
             self._permissions.settle(request_id, BY_REFUSAL)
             return

@@ -201,11 +201,11 @@ class RunningSession:
         self.used_at = time.monotonic()
         try:
             reply = await self._execute(command)
-        except DragomanError as error:
-            raise refused(self.id, error) from error
         except KeyError as error:
             sentence = f"{error.args[0]} is unknown or already settled"
             raise CommandRefused(self.id, "settled", sentence) from error
+        except DragomanError as error:
+            raise refused(self.id, error) from error
         except ValueError as error:
             detail = {"fields": error.fields} if isinstance(error, FormError) else None
             raise CommandRefused(self.id, "invalid", str(error), detail) from error

@@ -42,7 +42,7 @@ from dragoman.cli.run.hub_access import hub_of, meant_by, open_live, runs_elsewh
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import for_session, prepare
 from dragoman.cli.standard_streams import terminal_width
-from dragoman.cli.warm.warm_owner import met
+from dragoman.cli.warm.start_terms import met
 from dragoman.client.client import Client
 from dragoman.client.sessions.config_options import option_of
 from dragoman.client.sessions.prompts import find_mentions
