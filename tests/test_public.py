@@ -30,7 +30,8 @@ PUBLIC = {
 # helper processes are told.
 UNNAMED = ("dragoman.schema", "dragoman.client.dialects.dialect", "dragoman.fence")
 # For types that a module imports for the type checker alone.
-NAMES = {name.rpartition(".")[2]: value for name, value in PUBLIC.items()}
+NAMES = {name.rpartition(".")[2]: value for name, value in PUBLIC.items()} | {"Path": Path}
+"""What a module may only import for its annotations."""
 GENERATED = {"api.md", "events.md", "errors.md"}
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
