@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.folders import Watched, contents, git
 
-from dragoman.host.snapshots.users_repository import surroundings
+from dragoman.host.snapshots.surroundings import surroundings
 
 LONG = (pytest.mark.soak, pytest.mark.within(10_800))
 

@@ -36,7 +36,7 @@ from dragoman.host.snapshots.git_output import (
 )
 from dragoman.host.snapshots.git_program import Git, GitFailed, GitStuck, mark
 from dragoman.host.snapshots.snapshot_limits import SnapshotLimits
-from dragoman.host.snapshots.users_repository import surroundings, tracked_though_ignored
+from dragoman.host.snapshots.surroundings import surroundings, tracked_though_ignored
 from dragoman.session.facts import RootSnapshot
 
 REFS = "refs/dragoman"
