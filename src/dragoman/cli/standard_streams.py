@@ -7,6 +7,10 @@ import signal
 import sys
 from io import TextIOWrapper
 
+TYPE_CHECKING = False  # that of `typing` would cost every command the import
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 
 def prepare() -> None:
     """Have all three, and have no text fail for want of a character in the terminal's encoding."""
@@ -35,6 +39,29 @@ def given_descriptors() -> set[int]:
     except OSError:
         return set()
     return {number for number in found if number > 2 and _is_open(number)}
+
+
+def leave(inherited: set[int], errors: int | None = None) -> None:
+    """Keep nothing of what this process was given, as it continues in the background: whoever reads
+    its output must not wait for it. What goes wrong from now on is written to `errors`, if any."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number, target in ((0, nothing), (1, nothing), (2, nothing if errors is None else errors)):
+        os.dup2(target, number)
+    for number in (nothing, *inherited):
+        try:
+            os.close(number)
+        except OSError:
+            continue  # it was closed before
+
+
+def end_as(status: int) -> NoReturn:
+    """For everyone who looks, this process ended as its child with this status did."""
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        if -code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code if code >= 0 else 128 - code)
 
 
 def _is_open(number: int) -> bool:

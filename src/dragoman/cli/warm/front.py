@@ -113,17 +113,7 @@ def _wait_for(worker: int, link: socket, blocked: set[int]) -> NoReturn:
     told = link.recv(8)
     if told:
         os._exit(int(told))
-    _end_as(os.waitpid(worker, 0)[1])
-
-
-def _end_as(status: int) -> NoReturn:
-    """For everyone who looks, the front ended as the worker did."""
-    code = os.waitstatus_to_exitcode(status)
-    if code < 0:
-        if -code not in (signal.SIGKILL, signal.SIGSTOP):
-            signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    os._exit(code if code >= 0 else 128 - code)
+    standard_streams.end_as(os.waitpid(worker, 0)[1])
 
 
 # ── the worker ──────────────────────────────────────────────────────────────────────────────────
@@ -170,14 +160,7 @@ class Front:
         killed just then."""
         self._end_with_it(False)
         os.setsid()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for number, target in ((0, nothing), (1, nothing), (2, errors)):
-            os.dup2(target, number)
-        for number in (nothing, *self._inherited):
-            try:
-                os.close(number)
-            except OSError:
-                continue  # it was closed before
+        standard_streams.leave(self._inherited, errors)
         os.chdir("/")
         try:
             self._link.send(b"%d" % code)

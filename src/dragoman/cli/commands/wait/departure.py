@@ -50,17 +50,12 @@ class Departure:
         self._inherited = inherited
 
     def let_go(self, session_id: str) -> None:
-        """Keep nothing of what this process was given: its reader must not wait for us."""
         sys.stdout.flush()
         sys.stderr.flush()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(nothing, number)
+        standard_streams.leave(self._inherited)
         with suppress(OSError):  # who waited has been killed
             os.write(self._link, f"{session_id}\n".encode())
-        for number in (nothing, self._link, *self._inherited):
-            with suppress(OSError):  # it was closed before
-                os.close(number)
+        os.close(self._link)
 
 
 def _wait_for(run: int, link: int) -> NoReturn:
@@ -71,5 +66,4 @@ def _wait_for(run: int, link: int) -> NoReturn:
         sys.stdout.write(told.decode())
         sys.stdout.flush()
         os._exit(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(run, 0)[1])
-    os._exit(code if code >= 0 else 128 - code)
+    standard_streams.end_as(os.waitpid(run, 0)[1])
