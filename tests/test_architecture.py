@@ -41,6 +41,7 @@ LAYERS = [
     "sync_session",
     "store",
     "hub",
+    "racing",
     "ui_stream",
     "testing",
     "editor",

@@ -36,6 +36,10 @@ GROUPS = {
         "ReachedLimit Parking"
     ),
     "Worktrees": "worktree Worktree MergeResult",
+    "Races": (
+        "race solve Solution RaceRecord Entrant JudgedFiles CheckRun CheckCounts RaceVerdict "
+        "RacePlace RaceReview ReviewRound"
+    ),
     "Content": (
         "Content Text Image Audio Resource ResourceLink UnknownContent ToolContent ContentItem "
         "Diff TerminalItem UnknownItem Location"

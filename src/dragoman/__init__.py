@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         PeerStalled,
         PromptTooLarge,
         ProtocolError,
+        RaceError,
         RemoteError,
         RemoteLost,
         RequestCancelled,
@@ -147,6 +148,18 @@ if TYPE_CHECKING:
     from dragoman.host.workspace.changes import Change
     from dragoman.host.workspace.files import FilesProvider
     from dragoman.host.workspace.roots import Root, Workspace
+    from dragoman.racing.race_record import (
+        CheckCounts,
+        CheckRun,
+        Entrant,
+        JudgedFiles,
+        RacePlace,
+        RaceRecord,
+        RaceReview,
+        RaceVerdict,
+        ReviewRound,
+    )
+    from dragoman.racing.solve import Solution, race, solve
     from dragoman.rpc import Tap
     from dragoman.session.content import (
         Audio,
@@ -246,6 +259,8 @@ __all__ = [
     "ChainBroken",
     "Change",
     "ChangedFile",
+    "CheckCounts",
+    "CheckRun",
     "Client",
     "Command",
     "CommandNotFound",
@@ -268,6 +283,7 @@ __all__ = [
     "ElicitationAnswer",
     "ElicitationProvider",
     "ElicitationRequest",
+    "Entrant",
     "Entry",
     "ErrorEntry",
     "Event",
@@ -290,6 +306,7 @@ __all__ = [
     "InvalidMessage",
     "InvalidParams",
     "InvalidRequest",
+    "JudgedFiles",
     "LeaseLost",
     "LeftOut",
     "LimitUnusable",
@@ -332,6 +349,11 @@ __all__ = [
     "ProtocolError",
     "QueuedPrompt",
     "Quirks",
+    "RaceError",
+    "RacePlace",
+    "RaceRecord",
+    "RaceReview",
+    "RaceVerdict",
     "ReachedLimit",
     "RemoteAgent",
     "RemoteError",
@@ -345,6 +367,7 @@ __all__ = [
     "RevertConflict",
     "RevertOptions",
     "Reverted",
+    "ReviewRound",
     "Root",
     "RootSnapshot",
     "RowDuplicate",
@@ -366,6 +389,7 @@ __all__ = [
     "SignInNeeded",
     "SlowConsumer",
     "SnapshotLimits",
+    "Solution",
     "Spending",
     "SpendingLimit",
     "SseServer",
@@ -426,9 +450,11 @@ __all__ = [
     "fence_around",
     "load_policy",
     "load_settings",
+    "race",
     "request_meta",
     "run",
     "run_prompt",
+    "solve",
     "tracing",
     "worktree",
 ]
@@ -456,7 +482,7 @@ _NAMES = {
         "InvalidMessage InvalidParams InvalidRequest LeaseLost LimitUnusable MergeConflict "
         "MethodNotFound "
         "NameTaken NoProgress NoResult NotAnAgent ParseError PeerStalled PromptTooLarge "
-        "ProtocolError "
+        "ProtocolError RaceError "
         "RemoteError RemoteLost RequestCancelled ResourceNotFound RevertConflict RowDuplicate "
         "RowRefused SequenceGap SessionBusy SessionElsewhere SessionError SessionGone "
         "SessionNotContinued SessionOwned SignInNeeded SlowConsumer StartError StoreAway "
@@ -505,6 +531,11 @@ _NAMES = {
         "SessionState Subagent Terminal ThoughtEntry ToolCall TurnState UnknownEntry "
         "UserEntry"
     ),
+    "racing.race_record": (
+        "CheckCounts CheckRun Entrant JudgedFiles RacePlace RaceRecord RaceReview RaceVerdict "
+        "ReviewRound"
+    ),
+    "racing.solve": "Solution race solve",
     "stream": "Stream",
     "transport.transport": "Transport",
     "worktrees.worktree_record": "MergeResult",

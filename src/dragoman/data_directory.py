@@ -41,7 +41,7 @@ def running_directory() -> Path:
 
 
 def worktrees_directory() -> Path:
-    """Where the checkouts of worktrees are: beside our data, which agents cannot reach."""
+    """Where the checkouts of worktrees are: next to our data, which agents cannot reach."""
     home = data_directory()
     return home.with_name(f"{home.name}-worktrees")
 

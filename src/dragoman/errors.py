@@ -556,6 +556,10 @@ class MergeConflict(WorktreeError):
         return f"{self.name} was not merged, and nothing was changed; {self.advice}\n{listed}"
 
 
+class RaceError(DragomanError):
+    """A race could not be run or read, or there is no such race."""
+
+
 class CallTimeout(DragomanError):
     """No reply in time; in a chain, `silent` is the component that did not answer."""
 

@@ -69,6 +69,8 @@ COMMANDS = {
     "run": "run one turn (the default command)",
     "chat": "talk to an agent in this terminal",
     "sessions": "list, show, search, export, fork and delete recorded sessions",
+    "race": "have several agents do one task, and let its tests judge",
+    "races": "list, show, replay and merge races",
     "worktrees": "list, compare, merge and remove the worktrees of sessions",
     "review": "go through what a session changed, and send comments to its agent",
     "usage": "add up what sessions have used: time, tokens, money",
@@ -95,6 +97,8 @@ COMMANDS = {
 
 _STORED = (
     "sessions",
+    "race",
+    "races",
     "worktrees",
     "review",
     "usage",

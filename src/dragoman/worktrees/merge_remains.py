@@ -1,6 +1,6 @@
 """What a merge leaves while it is under way, so that one that was killed can be taken back.
 
-A mark beside the user's index says that a lock there is ours; a note in the folder of the record
+A mark next to the user's index says that a lock there is ours; a note in the folder of the record
 says which files are being changed, and from what.
 """
 
@@ -91,7 +91,7 @@ def _remove(top: str, name: bytes) -> None:
 
 
 def merge_mark(record: WorktreeRecord) -> str:
-    """Beside the user's index, for as long as a merge is under way."""
+    """Next to the user's index, for as long as a merge is under way."""
     return os.path.join(record.git_dir, f"dragoman-merge-{record.id}")
 
 

@@ -117,7 +117,7 @@ class Checkout:
         with suppress(FileNotFoundError):
             os.unlink(index)
         with suppress(FileNotFoundError):
-            # With its time: a file that is no older than the index is looked at again by git.
+            # With its time: git looks again at files that are as new as the index.
             shutil.copy2(os.path.join(self.git_dir, "index"), index)
 
     async def commit(self, tree: str, parents: Sequence[str], message: str) -> str:

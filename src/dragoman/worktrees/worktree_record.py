@@ -1,7 +1,7 @@
 """What is on record of a worktree, and the folder that has the record.
 
 The folder is locked for as long as someone makes, uses or changes the worktree, so that what a
-killed process left can be told from what is in use.
+killed process left differs from what is in use.
 """
 
 from __future__ import annotations

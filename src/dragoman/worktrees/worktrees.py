@@ -41,9 +41,11 @@ _BARE = b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = tru
 
 class WorktreeWish(msgspec.Struct, frozen=True, kw_only=True):
     """What a new worktree is to be: its name, whether it has the uncommitted changes of the
-    checkout, and the command that prepares it."""
+    checkout, and the command that prepares it. It begins with `base` if that is set, a commit of
+    the same repository."""
 
     name: str | None = None
+    base: str = ""
     uncommitted: bool = False
     setup: str = ""
     title: str = ""
@@ -158,8 +160,7 @@ class Worktrees:
         """A new one of the repository that `folder` is in. Raises WorktreeError; also for a setup
         that failed, and then it stays, to be looked at."""
         origin = origin or await checkout_of(folder)
-        head = await origin.head()
-        worktree = self._reserved(origin, head, wish)
+        worktree = self._reserved(origin, wish.base or await origin.head(), wish)
         try:
             await self._build(worktree, wish)
         except BaseException:
@@ -171,11 +172,10 @@ class Worktrees:
 
     async def make_plain(self, folder: str, wish: WorktreeWish = ANY) -> Worktree:
         """The same of a folder in no repository, as it is now; the repository is one of ours."""
-        place = make_private(self.records) / f"{_key(folder)}.git"
+        place = Path(_real(str(make_private(self.records)))) / f"{_key(folder)}.git"
         await asyncio.to_thread(_make_bare, place)
         origin = Checkout(_real(folder), str(place), str(place))
         worktree = self._reserved(origin, "", wish)
-        worktree.record.plain = True
         try:
             with worktree.folder.scratch_index() as index:
                 tree = await origin.state(index)
@@ -242,6 +242,7 @@ class Worktrees:
             is_named=wish.name is not None,
             title=wish.title,
             race=wish.race,
+            plain=os.path.dirname(origin.git_dir) == os.path.realpath(self.records),
         )
         folder.write(record)
         return Worktree(record, folder, origin)
@@ -255,8 +256,8 @@ class Worktrees:
                 f"there is a branch {BRANCHES}/{record.name} already; choose another name, or "
                 f"delete it: git branch -D {BRANCHES}/{record.name}"
             )
-        base = record.head
-        if wish.uncommitted:
+        base = wish.base or record.head
+        if wish.uncommitted and not wish.base:
             with worktree.folder.scratch_index() as index:
                 tree = await origin.state(index)
             if tree != await origin.tree_of(record.head):
@@ -525,7 +526,7 @@ def _remove_files(record: WorktreeRecord) -> None:
 
 
 def _remove_locks(record: WorktreeRecord) -> None:
-    """What a killed git left beside our branch."""
+    """What a killed git left next to our branch."""
     for name in (f"{record.ref}.lock", f"logs/{record.ref}.lock"):
         with suppress(OSError):
             os.unlink(os.path.join(record.common, name))
