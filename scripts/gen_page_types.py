@@ -24,10 +24,10 @@ import msgspec
 from msgspec import NODEFAULT, UnsetType
 
 from dragoman import safe_text
-from dragoman.agents.doctor.examined_agent import Finding, Grade
 from dragoman.agents.listing import ListedAgent
 from dragoman.cli.render import event_text, terminal_view
 from dragoman.client.sessions.limit_watch import BoundLimit
+from dragoman.conformance.doctor.doctor_report import Finding, Grade
 from dragoman.host.rules.rule import RuleFields
 from dragoman.host.snapshots.folder_changes import FolderProblem
 from dragoman.host.snapshots.line_history import Hunk

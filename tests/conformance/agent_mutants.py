@@ -61,7 +61,7 @@ from support.agent_faults import (
 )
 from support.mutant_link import Change, Frames, MutantLink, Mutation
 
-from dragoman.conformance.loose_json import Wire, at, is_text, obj, objects
+from dragoman.conformance.probing.loose_json import Wire, at, is_text, obj, objects
 
 # ── the mutants ───────────────────────────────────────────────────────────────────────────────
 
@@ -269,6 +269,7 @@ MUTANTS: dict[str, MakeMutation] = {
     "session.unknown-prompt": succeeds(
         "session/prompt", has(sessionId=NOBODYS), stopReason="end_turn"
     ),
+    "session.unknown-code": fails("session/prompt", has(sessionId=NOBODYS), code=-32603),
     "session.unknown-cancel": dies(
         lambda m: m.get("method") == "session/cancel" and at(m, "params", "sessionId") == NOBODYS
     ),

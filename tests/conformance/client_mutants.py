@@ -31,7 +31,7 @@ from support.agent_faults import (
 from support.mutant_link import Frames, MutantLink, Mutation
 from support.reference_client import ClientMutation
 
-from dragoman.conformance.loose_json import Wire, at, obj, objects
+from dragoman.conformance.probing.loose_json import Wire, at, obj, objects
 
 
 class Theirs(ClientMutation):

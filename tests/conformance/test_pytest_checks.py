@@ -32,7 +32,7 @@ def _is_installed() -> bool:
 def test_each_check_is_a_test(tmp_path: Path) -> None:
     done = run(tmp_path, "-k", "initialize.agent-info or initialize.answer or modes.set")
     assert "1 failed, 1 passed, 1 skipped" in done.stdout
-    assert "agentInfo.name is not a text" in done.stdout
+    assert "agentInfo.name is missing" in done.stdout
     assert "https://agentclientprotocol.com/protocol/v1/initialization" in done.stdout
     assert "Traceback" not in done.stdout
     assert done.returncode == 1

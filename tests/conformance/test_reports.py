@@ -11,9 +11,9 @@ from conformance.agent_mutants import MUTANTS
 from conformance.test_agent_checks import examined
 
 from dragoman.conformance.catalogue import select, table
-from dragoman.conformance.evidence import Evidence, Seen
 from dragoman.conformance.examination.agent_examination import examine_agent
 from dragoman.conformance.examination.verdict import CheckVerdict, ConformanceReport
+from dragoman.conformance.probing.evidence import Evidence, Seen
 from dragoman.conformance.reports import FORMATS, written
 from dragoman.testing import ScriptedAgent
 from dragoman.transport.transport import Transport

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from support.mutant_link import Change, Frames, MutantLink, Mutation, When
 
-from dragoman.conformance.examination.examinee import LONG, TINY, WORK
-from dragoman.conformance.loose_json import Wire, at, items, obj, objects
+from dragoman.conformance.examination.agent_words import LONG, TINY, WORK
+from dragoman.conformance.probing.loose_json import Wire, at, items, obj, objects
 
 MakeMutation: TypeAlias = Callable[[], Mutation]
 NOBODYS = "conformance-no-such-session"

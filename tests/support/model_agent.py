@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from dragoman.conformance.examination.examinee import FILE, LONG, WORK
+from dragoman.conformance.examination.agent_words import LONG, WORK
 from dragoman.errors import RemoteError
 from dragoman.schema import v1
 from dragoman.testing.scripted_agent import ScriptedAgent
@@ -49,7 +49,7 @@ async def _count(turn: AgentTurn) -> None:
 
 async def _work(turn: AgentTurn) -> None:
     turn.plan(("write the file", "in_progress"), ("run the command", "pending"))
-    path = f"{turn.cwd}/{FILE}"
+    path = f"{turn.cwd}/conformance.txt"
     if turn.client.fs.read_text_file:
         try:
             await turn.read_text_file(path)

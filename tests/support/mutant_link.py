@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from dragoman.conformance.loose_json import Wire, obj
+from dragoman.conformance.probing.loose_json import Wire, obj
 from dragoman.errors import ConnectionLost, StartError
 from dragoman.transport.transport import Transport
 from dragoman.wire.framing import Framer

@@ -16,7 +16,7 @@ import msgspec
 from support.mutant_link import MutantLink, Mutation
 
 from dragoman.conformance.client_stage.client_command import RunningClient, Setting
-from dragoman.conformance.loose_json import Wire, at, obj, objects
+from dragoman.conformance.probing.loose_json import Wire, at, obj, objects
 from dragoman.errors import (
     DragomanError,
     InvalidParams,
@@ -85,6 +85,9 @@ class ReferenceRun:
             waits=frozenset({"session/request_permission", "terminal/wait_for_exit"}),
         )
         self._work = asyncio.create_task(self._run())
+
+    def processes(self) -> list[int]:
+        return []
 
     async def connected(self) -> Transport:
         return self.link

@@ -30,6 +30,10 @@ class CheckFailed(Exception):
         self.frames = frames
 
 
+class NoResponse(CheckFailed):
+    """What was waited for did not come."""
+
+
 class NotApplicable(Exception):
     """The check cannot be made here, and why."""
 

@@ -74,7 +74,7 @@ def rude() -> ScriptedAgent:
         answers={
             "initialize": {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}},
             "session/load": MethodNotFound("nobody loads here"),
-            "doctor/no_such_method": {},
+            "conformance/no_such_method": {},
         },
     )
 
@@ -103,7 +103,7 @@ with_modes_as_an_option = ScriptedAgent(behave, capabilities=FOR_NOW, config_opt
 
 
 def answer_friends(params: Any) -> dict[str, str]:
-    if params["sessionId"] == "no-such-session":
+    if params["sessionId"] == "conformance-no-such-session":
         raise InternalError("who?")
     return {"stopReason": "end_turn"}
 

@@ -56,7 +56,7 @@ class Agent:
         }
         while stays.get(self.fault):
             signal.pause()
-        sys.exit(3 if self.fault == "exits-badly" and not self.sessions and not rest else 0)
+        sys.exit(3 if self.fault == "exits-badly" else 0)
 
 
 if __name__ == "__main__":

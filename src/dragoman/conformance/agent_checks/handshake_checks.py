@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from dragoman.conformance.check import Checks, expect, not_applicable, page
-from dragoman.conformance.examination.examinee import AgentProbe, Examinee, hello
-from dragoman.conformance.loose_json import Wire, at, is_text, items, obj, objects
-from dragoman.conformance.pretend_host import NOTHING
-from dragoman.conformance.probe import error_code, error_text, is_error
+from dragoman.conformance.examination.agent_words import hello
+from dragoman.conformance.examination.examinee import Examinee
+from dragoman.conformance.probing.loose_json import Wire, at, is_text, items, obj, objects
+from dragoman.conformance.probing.probe import error_code, error_text, is_error
 
 checks: Checks[Examinee] = Checks("agent", page("initialization"))
 _VERSIONS = page("initialization#version-negotiation")
@@ -16,15 +17,9 @@ _CAPABILITIES = page("initialization#agent-capabilities")
 _AUTHENTICATION = page("authentication")
 
 
-async def _welcomed(probe: AgentProbe, params: Any) -> Wire:
-    reply = await probe.call("initialize", params)
-    expect(not is_error(reply), f"initialize was answered with an error: {error_text(reply)}")
-    return obj(reply.get("result"))
-
-
 @checks.must(
     "initialize.answer",
-    "An agent answers `initialize` with the version of the protocol it has chosen, an integer.",
+    "The response to `initialize` contains the protocol version chosen by the agent, an integer.",
     does="sends `initialize`",
     expects="a result with an integer `protocolVersion`",
 )
@@ -35,58 +30,101 @@ async def chooses_a_version(examinee: Examinee) -> None:
 
 @checks.must(
     "initialize.same-version",
-    "An agent that supports the version the client asks for answers with that version.",
+    "An agent that supports the requested version responds with that version.",
     page=_VERSIONS,
-    does="asks for version 1",
+    does="requests version 1",
     expects="`protocolVersion` is 1",
 )
 async def keeps_the_version(examinee: Examinee) -> None:
-    async with examinee.stranger() as probe:
-        chosen = (await _welcomed(probe, hello(NOTHING))).get("protocolVersion")
-    expect(chosen in (1, None), f"asked for version 1, the agent chose {chosen!r}")
+    chosen = (await examinee.welcome()).get("protocolVersion")
+    expect(chosen in (1, None), f"requested protocol version 1, got {chosen!r}")
 
 
-@checks.must(
+# ── other ways to say hello ───────────────────────────────────────────────────────────────────
+
+_IsRight: TypeAlias = Callable[[Any], bool]
+
+
+def _negotiation(
+    key: str, says: str, params: Wire, does: str, expects: str, is_right: _IsRight, page_: str
+) -> None:
+    """On a connection of its own, since a connection is initialized once."""
+
+    @checks.must(key, says, page=page_, does=does, expects=expects)
+    async def negotiates(examinee: Examinee) -> None:
+        async with examinee.stranger() as probe:
+            reply = await probe.call("initialize", params)
+        expect(not is_error(reply), f"initialize failed: {error_text(reply)}")
+        chosen = at(reply, "result", "protocolVersion")
+        expect(is_right(chosen), f"the agent chose the version {chosen!r}")
+
+
+def _is_integer(chosen: Any) -> bool:
+    return type(chosen) is int
+
+
+def _is_anything(chosen: Any) -> bool:
+    return True
+
+
+_negotiation(
     "initialize.newer-version",
-    "An agent that does not support the version asked for answers with its own latest one.",
-    page=_VERSIONS,
-    does="asks for version 65535",
-    expects="a result with a lower `protocolVersion`",
+    "An agent that does not support the requested version responds with the latest one that it "
+    "supports.",
+    # An agent finds the fields that it looks for, in either version.
+    {**hello(), **hello(version=2), "protocolVersion": 65535},
+    "requests version 65535",
+    "a result with a lower `protocolVersion`",
+    lambda chosen: type(chosen) is int and 0 < chosen < 65535,
+    _VERSIONS,
 )
-async def lowers_a_version(examinee: Examinee) -> None:
-    async with examinee.stranger() as probe:
-        # Whatever the agent makes of the version, it finds the fields that it looks for.
-        params = {**hello(), **hello(version=2), "protocolVersion": 65535}
-        chosen = (await _welcomed(probe, params)).get("protocolVersion")
-    expect(
-        type(chosen) is int and 0 < chosen < 65535,
-        f"asked for version 65535, the agent chose {chosen!r}",
-    )
-
-
-@checks.must(
+_negotiation(
     "initialize.older-version",
-    "An agent answers a version it has left behind with its own, and lets the client decide.",
-    page=_VERSIONS,
-    does="asks for version 0",
-    expects="a result with a `protocolVersion`, not an error",
+    "A request for an older, unsupported version gets the agent's own version, and the client "
+    "decides what to do.",
+    hello(version=0),
+    "requests version 0",
+    "a result with a `protocolVersion`, not an error",
+    _is_integer,
+    _VERSIONS,
 )
-async def raises_a_version(examinee: Examinee) -> None:
-    async with examinee.stranger() as probe:
-        chosen = (await _welcomed(probe, hello(version=0))).get("protocolVersion")
-    expect(type(chosen) is int, f"asked for version 0, the agent chose {chosen!r}")
+_negotiation(
+    "initialize.unknown-fields",
+    "Unknown fields, unknown capabilities and `_meta` have no effect.",
+    {
+        **hello({"_conformance": {"flag": True}, "fs": {"_conformance": 1}}),
+        "_meta": {"conformance.example/a": [1]},
+        "_other": None,
+    },
+    "sends `initialize` with unknown fields, unknown capabilities and `_meta`",
+    "a result",
+    _is_anything,
+    page("extensibility"),
+)
+_negotiation(
+    "initialize.no-capabilities",
+    "A capability that the client omits is not supported.",
+    {"protocolVersion": 1},
+    "sends `initialize` with only the version",
+    "a result",
+    _is_anything,
+    page("initialization#client-capabilities"),
+)
+
+
+# ── what the agent says of itself ─────────────────────────────────────────────────────────────
 
 
 @checks.should(
     "initialize.agent-info",
-    "An agent names itself and its version.",
+    "An agent states its name and version.",
     does="sends `initialize`",
-    expects="`agentInfo` with the texts `name` and `version`",
+    expects="`agentInfo` with the strings `name` and `version`",
 )
 async def introduces_itself(examinee: Examinee) -> None:
     welcome = await examinee.welcome()
     for name in ("name", "version"):
-        expect(is_text(at(welcome, "agentInfo", name)), f"agentInfo.{name} is not a text")
+        expect(is_text(at(welcome, "agentInfo", name)), f"agentInfo.{name} is missing")
 
 
 _FLAGS = (
@@ -101,10 +139,10 @@ _FLAGS = (
 
 @checks.must(
     "initialize.flags",
-    "The capabilities that an agent has or has not are booleans.",
+    "Capabilities that are either supported or not are booleans.",
     page=_CAPABILITIES,
-    does="looks at `agentCapabilities`",
-    expects="`loadSession` and the flags of prompts and of MCP are `true`, `false` or left out",
+    does="reads `agentCapabilities`",
+    expects="`loadSession`, and the prompt and MCP capabilities, are `true`, `false` or omitted",
 )
 async def has_flags(examinee: Examinee) -> None:
     for path in _FLAGS:
@@ -114,10 +152,10 @@ async def has_flags(examinee: Examinee) -> None:
 
 @checks.must(
     "initialize.session-capabilities",
-    "Each session capability is an object, present if the agent has it.",
+    "Each supported session capability is an object.",
     page=page("initialization#session-capabilities"),
-    does="looks at `agentCapabilities.sessionCapabilities`",
-    expects="objects, or nothing",
+    does="reads `agentCapabilities.sessionCapabilities`",
+    expects="each capability is an object, or omitted",
 )
 async def has_session_capabilities(examinee: Examinee) -> None:
     offered = await examinee.offers("sessionCapabilities")
@@ -130,73 +168,47 @@ async def has_session_capabilities(examinee: Examinee) -> None:
 
 @checks.must(
     "initialize.auth-methods",
-    "Every way to sign in has an id of its own and a name.",
+    "Each authentication method has a unique id and a name.",
     page=_AUTHENTICATION,
-    does="looks at `authMethods`",
-    expects="a list of objects with different `id`s and a `name` each",
+    does="reads `authMethods`",
+    expects="a list of objects with unique `id`s, each with a `name`",
 )
 async def has_auth_methods(examinee: Examinee) -> None:
     listed: Any = (await examinee.welcome()).get("authMethods")
     methods = objects(listed)
-    expect(
-        listed is None or len(methods) == len(items(listed)), "a sign-in method is not an object"
-    )
+    all_objects = listed is None or len(methods) == len(items(listed))
+    expect(all_objects, "an authentication method is not an object")
     for method in methods:
         named = is_text(method.get("id")) and is_text(method.get("name"))
-        expect(named, "a sign-in method lacks its id or its name")
+        expect(named, "an authentication method has no id or no name")
     ids = [method["id"] for method in methods]
-    expect(len(set(ids)) == len(ids), f"two sign-in methods have one id: {sorted(ids)}")
-
-
-@checks.must(
-    "initialize.unknown-fields",
-    "A capability that an agent does not know, and `_meta`, change nothing.",
-    page=page("extensibility"),
-    does="sends `initialize` with unknown fields, unknown capabilities and `_meta`",
-    expects="a result",
-)
-async def ignores_unknown_fields(examinee: Examinee) -> None:
-    params = hello({"_conformance": {"flag": True}, "fs": {"_conformance": 1}})
-    async with examinee.stranger() as probe:
-        await _welcomed(probe, {**params, "_meta": {"conformance.example/a": [1]}, "_other": None})
-
-
-@checks.must(
-    "initialize.no-capabilities",
-    "A client capability that is left out is one the client does not have.",
-    page=page("initialization#client-capabilities"),
-    does="sends `initialize` with nothing but the version",
-    expects="a result",
-)
-async def takes_the_least(examinee: Examinee) -> None:
-    async with examinee.stranger() as probe:
-        await _welcomed(probe, {"protocolVersion": 1})
+    expect(len(set(ids)) == len(ids), f"two authentication methods have one id: {sorted(ids)}")
 
 
 @checks.must(
     "authenticate.unknown-method",
-    "A client signs in with one of the methods that the agent has listed.",
+    "Only an authentication method that the agent lists can be used.",
     page=_AUTHENTICATION,
-    does="sends `authenticate` with a method the agent has not",
+    does="calls `authenticate` with an unknown method id",
     expects="an error",
 )
-async def refuses_unknown_sign_in(examinee: Examinee) -> None:
+async def rejects_unknown_sign_in(examinee: Examinee) -> None:
     probe = await examinee.probe()
     reply = await probe.call("authenticate", {"methodId": "conformance-no-such-method"})
-    expect(is_error(reply), "an unknown sign-in method was answered with a result")
+    expect(is_error(reply), "the unknown authentication method got a result")
 
 
 @checks.must(
     "advertised.logout",
-    "An agent that advertises signing out offers it.",
+    "An agent that advertises `logout` implements it.",
     page=_AUTHENTICATION,
-    does="sends `logout`, if the agent advertises it and has no way to sign in that would be lost",
-    expects="anything but the error for an unknown method",
+    does="calls `logout`, if it is advertised and the agent lists no authentication method",
+    expects="any response except the error for an unknown method",
 )
 async def offers_logout(examinee: Examinee) -> None:
     await examinee.needs("auth", "logout")
     if (await examinee.welcome()).get("authMethods"):
-        not_applicable("it would sign the agent out")
+        not_applicable("it would log the agent out")
     probe = await examinee.probe()
     reply = await probe.call("logout", {})
-    expect(error_code(reply) != -32601, "logout is advertised and missing")
+    expect(error_code(reply) != -32601, "logout is advertised but not implemented")

@@ -1,11 +1,11 @@
-"""Sessions: made, listed, loaded, resumed, closed and deleted; their modes and options."""
+"""Sessions: created, listed, loaded, resumed, closed and deleted; their modes and options."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from dragoman.conformance.check import (
+    JSON_RPC,
     CheckFailed,
     Checks,
     NotApplicable,
@@ -13,18 +13,13 @@ from dragoman.conformance.check import (
     not_applicable,
     page,
 )
-from dragoman.conformance.examination.examinee import (
-    LATE_SECONDS,
-    AgentProbe,
-    Examinee,
-    ended,
-    prompt,
-    text_of,
-)
-from dragoman.conformance.loose_json import Wire, is_text, obj, objects
-from dragoman.conformance.probe import error_code, error_text, is_error
+from dragoman.conformance.examination.agent_words import ended, prompt
+from dragoman.conformance.examination.examinee import AgentProbe, Examinee
+from dragoman.conformance.probing.loose_json import Wire, is_text, obj, objects
+from dragoman.conformance.probing.probe import error_code, error_text, is_error
 
 checks: Checks[Examinee] = Checks("agent", page("session-setup"))
+_IDS = page("session-setup#session-id")
 _LOAD = page("session-setup#loading-sessions")
 _LIST = page("session-list")
 _MODES = page("session-modes")
@@ -37,10 +32,10 @@ _MOST_PAGES = 50
 
 @checks.must(
     "session.new",
-    "A new session has an id, which is a text.",
-    page=page("session-setup#session-id"),
-    does="sends `session/new`",
-    expects="`sessionId`, a text that is not empty",
+    "A new session has an id, a non-empty string.",
+    page=_IDS,
+    does="calls `session/new`",
+    expects="`sessionId`, a non-empty string",
 )
 async def has_an_id(examinee: Examinee) -> None:
     key = (await examinee.opened(await examinee.probe(), "project")).get("sessionId")
@@ -49,35 +44,63 @@ async def has_an_id(examinee: Examinee) -> None:
 
 @checks.must(
     "session.own-id",
-    "Every session has an id of its own.",
-    page=page("session-setup#session-id"),
-    does="makes two sessions on one connection",
-    expects="two ids",
+    "Session ids are unique.",
+    page=_IDS,
+    does="creates two sessions on one connection",
+    expects="two different ids",
 )
 async def has_an_own_id(examinee: Examinee) -> None:
     probe = await examinee.probe()
     first, second = await examinee.twins(probe)
-    expect(first != second, "two sessions have one id")
+    expect(first != second, "two sessions have the same id")
+
+
+# ── sessions that do not exist ────────────────────────────────────────────────────────────────
+
+
+async def _stray_prompt(examinee: Examinee) -> Wire:
+    """The response to a prompt for a session that was never created."""
+    probe = await examinee.probe()
+    try:
+        return await probe.call("session/prompt", prompt(_NOBODYS, examinee.prompts.short))
+    except CheckFailed:
+        if examinee.by_line or probe.over is None:
+            raise
+        # Over HTTP, a status that says so may end the connection.
+        return {"error": {"code": None, "message": str(probe.over)}}
 
 
 @checks.must(
     "session.unknown-prompt",
-    "A prompt names an existing session.",
-    does="prompts a session that was never made",
+    "A prompt must name an existing session.",
+    does="prompts a session that was never created",
     expects="an error",
 )
-async def refuses_a_stray_prompt(examinee: Examinee) -> None:
-    probe = await examinee.probe()
-    reply = await probe.call("session/prompt", prompt(_NOBODYS, examinee.prompts.short))
-    expect(is_error(reply), "a prompt to an unknown session was answered with a result")
+async def rejects_a_stray_prompt(examinee: Examinee) -> None:
+    reply = await _stray_prompt(examinee)
+    expect(is_error(reply), "a prompt for an unknown session got a result")
+
+
+@checks.should(
+    "session.unknown-code",
+    "An internal error means that the agent failed; an unknown session id is the client's mistake.",
+    page=JSON_RPC,
+    does="prompts a session that was never created",
+    expects="an error other than -32603",
+)
+async def blames_the_client(examinee: Examinee) -> None:
+    reply = await _stray_prompt(examinee)
+    if not is_error(reply):
+        not_applicable("a prompt for an unknown session got a result")
+    expect(error_code(reply) != -32603, f"it got an internal error: {error_text(reply)}")
 
 
 @checks.should(
     "session.unknown-cancel",
-    "A cancel for a session that an agent does not have changes nothing.",
+    "Cancelling a session that does not exist has no effect.",
     page=page("prompt-turn#cancellation"),
-    does="sends `session/cancel` for a session that was never made",
-    expects="an agent that continues",
+    does="sends `session/cancel` for a session that was never created",
+    expects="the agent still responds to requests",
 )
 async def ignores_a_stray_cancel(examinee: Examinee) -> None:
     probe = await examinee.probe()
@@ -87,114 +110,99 @@ async def ignores_a_stray_cancel(examinee: Examinee) -> None:
 
 # ── load and resume ───────────────────────────────────────────────────────────────────────────
 
-
-def _where(examinee: Examinee, session_id: str) -> Wire:
-    return {"sessionId": session_id, "cwd": examinee.cwd, "mcpServers": []}
-
-
-async def _reopened(examinee: Examinee, method: str) -> tuple[list[Wire], list[Wire]]:
-    """A session with one turn, opened again: the updates before the answer, and those after."""
-    first = await examinee.probe()
-    session_id = await examinee.first_turn(first)
-    told = text_of(first.updates(session_id))
-    if not told.strip():
-        not_applicable("the agent said nothing that could be replayed")
-    # Others can have it only when this connection is closed.
-    await examinee.drop()
-    async with examinee.own() as probe:
-        await probe.result(method, _where(examinee, session_id))
-        answered = probe.last_reply
-        await asyncio.sleep(LATE_SECONDS)
-        return probe.updates(session_id, end=answered), probe.updates(session_id, answered)
-
-
 _TALK = ("user_message_chunk", "agent_message_chunk", "tool_call", "tool_call_update")
+_LOADS = "loads a session with one turn, on a new connection"
 
 
 def _talk(updates: list[Wire]) -> list[str]:
     return [str(told["sessionUpdate"]) for told in updates if told.get("sessionUpdate") in _TALK]
 
 
+async def _loaded(examinee: Examinee) -> tuple[list[str], list[str]]:
+    """What was replayed before the response to `session/load`, and after it."""
+    await examinee.needs("loadSession")
+    seen = await examinee.reopening("session/load")
+    return _talk(seen.before), _talk(seen.after)
+
+
 @checks.must(
     "load.replays",
-    "An agent that loads a session replays the whole conversation.",
+    "Loading a session replays its entire conversation.",
     page=_LOAD,
-    does="loads a session with one turn, on a new connection",
-    expects="updates with what the agent said",
+    does=_LOADS,
+    expects="updates that contain the agent's message",
 )
 async def replays_it(examinee: Examinee) -> None:
-    await examinee.needs("loadSession")
-    before, after = await _reopened(examinee, "session/load")
-    expect("agent_message_chunk" in _talk(before + after), "nothing the agent said was replayed")
+    before, after = await _loaded(examinee)
+    expect("agent_message_chunk" in before + after, "the agent's message was not replayed")
 
 
 @checks.must(
     "load.replays-prompts",
-    "The conversation that is replayed has what the user said, too.",
+    "A replayed conversation includes the user's prompts.",
     page=_LOAD,
-    does="loads a session with one turn, on a new connection",
-    expects="`user_message_chunk` updates with the prompt, before what the agent said",
+    does=_LOADS,
+    expects="`user_message_chunk` updates with the prompt, before the agent's message",
 )
 async def replays_prompts(examinee: Examinee) -> None:
-    await examinee.needs("loadSession")
-    talk = _talk([each for part in await _reopened(examinee, "session/load") for each in part])
+    before, after = await _loaded(examinee)
+    talk, spoken = before + after, "agent_message_chunk"
     expect("user_message_chunk" in talk, "the prompt was not replayed")
-    spoken = "agent_message_chunk"
-    behind = spoken in talk and talk.index(spoken) < talk.index("user_message_chunk")
-    expect(not behind, "the answer was replayed before its prompt")
+    late = spoken in talk and talk.index(spoken) < talk.index("user_message_chunk")
+    expect(not late, "the agent's message was replayed before the prompt")
 
 
 @checks.must(
     "load.answers-last",
-    "Loading is answered when everything has been replayed.",
+    "The response to `session/load` comes after the whole conversation was replayed.",
     page=_LOAD,
-    does="loads a session with one turn, and waits a moment after the answer",
-    expects="no piece of the conversation behind the answer",
+    does=_LOADS,
+    expects="no replayed messages or tool calls after the response",
 )
 async def answers_last(examinee: Examinee) -> None:
-    await examinee.needs("loadSession")
-    late = _talk((await _reopened(examinee, "session/load"))[1])
-    expect(not late, f"{len(late)} pieces of the conversation came after the answer")
+    _, late = await _loaded(examinee)
+    expect(not late, f"{len(late)} updates of the conversation came after the response")
 
 
 @checks.must(
     "load.unknown",
     "A session that does not exist cannot be loaded.",
     page=_LOAD,
-    does="loads a session that was never made",
+    does="loads a session that was never created",
     expects="an error",
 )
 async def loads_no_stranger(examinee: Examinee) -> None:
     await examinee.needs("loadSession")
     probe = await examinee.probe()
-    reply = await probe.call("session/load", _where(examinee, _NOBODYS))
+    reply = await probe.call("session/load", examinee.where(_NOBODYS))
     expect(is_error(reply), "an unknown session was loaded")
 
 
 @checks.must(
     "resume.no-replay",
-    "A session that is resumed continues, and its conversation is not replayed.",
+    "Resuming a session does not replay its conversation.",
     does="resumes a session with one turn, on a new connection",
-    expects="no piece of the conversation",
+    expects="no messages or tool calls of the conversation",
 )
 async def resumes_in_silence(examinee: Examinee) -> None:
     await examinee.needs("sessionCapabilities", "resume")
-    before, after = await _reopened(examinee, "session/resume")
-    expect(not (told := _talk(before + after)), f"{len(told)} pieces were replayed")
+    seen = await examinee.reopening("session/resume")
+    told = _talk(seen.before + seen.after)
+    expect(not told, f"{len(told)} updates of the conversation were replayed")
 
 
 @checks.must(
     "resume.continues",
-    "A session that was resumed takes prompts.",
+    "A resumed session accepts prompts.",
     does="resumes a session with one turn, on a new connection, and prompts it",
-    expects="an answer with a stop reason",
+    expects="a response with a stop reason",
 )
 async def takes_prompts_after_resume(examinee: Examinee) -> None:
     await examinee.needs("sessionCapabilities", "resume")
     session_id = await examinee.first_turn(await examinee.probe())
     await examinee.drop()
     async with examinee.own() as probe:
-        await probe.result("session/resume", _where(examinee, session_id))
+        await probe.result("session/resume", examinee.where(session_id))
         ended(await probe.call("session/prompt", prompt(session_id, examinee.prompts.short)))
 
 
@@ -211,7 +219,7 @@ async def _listed(probe: AgentProbe, params: Wire) -> list[Wire]:
         if cursor is None:
             return found
         if cursor == params.get("cursor"):
-            raise CheckFailed("a page of the list leads to itself")
+            raise CheckFailed("a page of the list has itself as the next page")
         params = {**params, "cursor": cursor}
     return found
 
@@ -220,34 +228,34 @@ def _ids(sessions: list[Wire]) -> list[Any]:
     return [each.get("sessionId") for each in sessions]
 
 
-async def _kept(examinee: Examinee, probe: AgentProbe) -> str:
+async def _kept(examinee: Examinee) -> tuple[AgentProbe, str]:
+    """A session with one turn, of an agent that lists its sessions. Raises NotApplicable."""
     await examinee.needs("sessionCapabilities", "list")
-    return await examinee.first_turn(probe)
+    probe = await examinee.probe()
+    return probe, await examinee.first_turn(probe)
 
 
 @checks.should(
     "list.has-it",
-    "The list has the sessions that the agent knows.",
+    "The list contains the sessions that the agent has stored.",
     page=_LIST,
     does="lists the sessions after a turn in one",
-    expects="that session among them",
+    expects="that session is in the list",
 )
 async def lists_the_session(examinee: Examinee) -> None:
-    probe = await examinee.probe()
-    session_id = await _kept(examinee, probe)
+    probe, session_id = await _kept(examinee)
     expect(session_id in _ids(await _listed(probe, {})), "the session is not in the list")
 
 
 @checks.must(
     "list.fields",
-    "Each session in the list has its id and its folder, an absolute path.",
+    "Each listed session has its id and its working directory, an absolute path.",
     page=_LIST,
     does="lists the sessions after a turn in one",
-    expects="`sessionId` and an absolute `cwd` in each",
+    expects="`sessionId`, and an absolute `cwd`, in each",
 )
 async def lists_with_folders(examinee: Examinee) -> None:
-    probe = await examinee.probe()
-    await _kept(examinee, probe)
+    probe, _ = await _kept(examinee)
     for each in await _listed(probe, {}):
         expect(isinstance(each.get("sessionId"), str), "a listed session has no id")
         folder = each.get("cwd")
@@ -256,50 +264,47 @@ async def lists_with_folders(examinee: Examinee) -> None:
 
 @checks.must(
     "list.pages",
-    "The pages of the list follow each other by their cursors, to an end.",
+    "Following `nextCursor` leads through all pages of the list, to the last one.",
     page=_LIST,
-    does="follows `nextCursor` from page to page",
+    does="follows `nextCursor` from page to page, after turns in three sessions",
     expects="each session once, and a last page",
 )
 async def lists_page_by_page(examinee: Examinee) -> None:
-    probe = await examinee.probe()
-    for _ in range(3):
-        await _kept(examinee, probe)
+    probe, _ = [await _kept(examinee) for _ in range(3)][-1]
     ids = _ids(await _listed(probe, {"cwd": examinee.cwd}))
-    expect(len(set(ids)) == len(ids), "a session is on two pages")
+    expect(len(set(ids)) == len(ids), "a session is in the list twice")
 
 
 @checks.must(
     "list.folder",
-    "With `cwd`, the list has the sessions of that folder alone.",
+    "With `cwd`, the list contains only the sessions of that directory.",
     page=_LIST,
-    does="lists the sessions of a folder in which there are none",
+    does="lists the sessions of a directory that has none",
     expects="an empty list",
 )
 async def lists_by_folder(examinee: Examinee) -> None:
-    probe = await examinee.probe()
-    session_id = await _kept(examinee, probe)
+    probe, session_id = await _kept(examinee)
     listed = _ids(await _listed(probe, {"cwd": f"{examinee.cwd}/nowhere"}))
-    expect(session_id not in listed, "a session of another folder is in the list")
+    expect(session_id not in listed, "a session of another directory is in the list")
 
 
 @checks.should(
     "list.bad-cursor",
-    "A cursor that the agent did not give out is an error.",
+    "An invalid cursor is an error.",
     page=_LIST,
-    does="lists the sessions from an invented cursor on",
+    does="lists the sessions with a cursor that the agent did not return",
     expects="an error",
 )
-async def refuses_odd_cursors(examinee: Examinee) -> None:
+async def rejects_odd_cursors(examinee: Examinee) -> None:
     await examinee.needs("sessionCapabilities", "list")
     probe = await examinee.probe()
     reply = await probe.call("session/list", {"cursor": "conformance: no such cursor"})
-    expect(is_error(reply), "an invented cursor was answered with a page")
+    expect(is_error(reply), "an invalid cursor got a page")
 
 
 @checks.must(
     "close.ends",
-    "A session that is closed takes no prompts.",
+    "A closed session accepts no prompts.",
     does="closes a session and prompts it",
     expects="an error",
 )
@@ -309,14 +314,14 @@ async def closes(examinee: Examinee) -> None:
     session_id = await examinee.first_turn(probe)
     await probe.result("session/close", {"sessionId": session_id})
     reply = await probe.call("session/prompt", prompt(session_id, examinee.prompts.short))
-    expect(is_error(reply), "a closed session took a prompt")
+    expect(is_error(reply), "a closed session accepted a prompt")
 
 
 @checks.must(
     "close.cancels",
     "Closing a session cancels its running turn.",
-    does="closes a session in the middle of a turn",
-    expects="an answer to the prompt",
+    does="closes a session during a turn",
+    expects="a response to the prompt",
 )
 async def closes_in_a_turn(examinee: Examinee) -> None:
     await examinee.needs("sessionCapabilities", "close")
@@ -330,48 +335,47 @@ async def closes_in_a_turn(examinee: Examinee) -> None:
 
 @checks.must(
     "delete.unlists",
-    "A session that is deleted is no longer in the list.",
+    "A deleted session is no longer in the list.",
     page=page("session-delete"),
     does="deletes a session with one turn, and lists the sessions",
-    expects="it is not among them",
+    expects="the session is not in the list",
 )
 async def deletes(examinee: Examinee) -> None:
     await examinee.needs("sessionCapabilities", "delete")
-    probe = await examinee.probe()
-    session_id = await _kept(examinee, probe)
+    probe, session_id = await _kept(examinee)
     await probe.result("session/delete", {"sessionId": session_id})
-    expect(session_id not in _ids(await _listed(probe, {})), "a deleted session is in the list")
+    expect(session_id not in _ids(await _listed(probe, {})), "the deleted session is in the list")
 
 
 @checks.must(
     "fork.own-id",
-    "A fork is a session of its own.",
+    "A fork has its own session id.",
     page=_FORK,
     does="forks a session with one turn",
-    expects="another id",
+    expects="a different id",
 )
 async def forks(examinee: Examinee) -> None:
     await examinee.needs("sessionCapabilities", "fork")
     probe = await examinee.probe()
     session_id = await examinee.first_turn(probe)
-    made = await probe.result("session/fork", _where(examinee, session_id))
+    made = await probe.result("session/fork", examinee.where(session_id))
     expect(is_text(made.get("sessionId")), "the fork has no id")
-    expect(made["sessionId"] != session_id, "the fork has the id of its original")
+    expect(made["sessionId"] != session_id, "the fork has the id of the original")
 
 
 def _advertised(key: str, method: str, *path: str) -> None:
     @checks.must(
         f"advertised.{key}",
-        "An agent has every method whose capability it advertises.",
+        "An agent implements every method whose capability it advertises.",
         page=_CAPABILITIES,
-        does=f"calls `{method}` for a session that was never made",
-        expects="anything but the error for an unknown method",
+        does=f"calls `{method}` for a session that was never created, if it is advertised",
+        expects="any response except the error for an unknown method",
     )
     async def has_the_method(examinee: Examinee) -> None:
         await examinee.needs(*path)
         probe = await examinee.probe()
-        reply = await probe.call(method, _where(examinee, f"{_NOBODYS}-either"))
-        expect(error_code(reply) != -32601, f"{method} is advertised and missing")
+        reply = await probe.call(method, examinee.where(f"{_NOBODYS}-either"))
+        expect(error_code(reply) != -32601, f"{method} is advertised but not implemented")
 
 
 _advertised("load", "session/load", "loadSession")
@@ -402,21 +406,21 @@ def _mode_ids(modes: Wire) -> list[Any]:
     "modes.current",
     "The current mode is one of the available modes.",
     page=_MODES,
-    does="looks at `modes` of a new session",
-    expects="`currentModeId` among the ids of `availableModes`, which differ",
+    does="reads the `modes` of a new session",
+    expects="`availableModes` have unique ids, and `currentModeId` is one of them",
 )
 async def is_in_a_mode(examinee: Examinee) -> None:
     _, _, modes = await _modes(examinee)
     ids = _mode_ids(modes)
     expect(modes.get("currentModeId") in ids, f"{modes.get('currentModeId')!r} is not in {ids}")
-    expect(len(set(ids)) == len(ids), f"two modes have one id: {ids}")
+    expect(len(set(ids)) == len(ids), f"two modes have the same id: {ids}")
 
 
 @checks.must(
     "modes.set",
-    "A client may choose any of the modes, at any time.",
+    "A client may switch to any available mode at any time.",
     page=_MODES,
-    does="sets another mode, and the first one again",
+    does="switches to another mode and back",
     expects="results",
 )
 async def changes_modes(examinee: Examinee) -> None:
@@ -424,7 +428,7 @@ async def changes_modes(examinee: Examinee) -> None:
     current = modes.get("currentModeId")
     others = [each for each in _mode_ids(modes) if each != current]
     if not others:
-        not_applicable("the agent has one mode")
+        not_applicable("the agent has only one mode")
     for mode in (others[0], current):
         wanted = {"sessionId": made["sessionId"], "modeId": mode}
         await probe.result("session/set_mode", wanted)
@@ -434,10 +438,10 @@ async def changes_modes(examinee: Examinee) -> None:
     "modes.unknown",
     "Only an available mode can be set.",
     page=_MODES,
-    does="sets a mode the agent does not have",
+    does="switches to a mode that the agent does not have",
     expects="an error",
 )
-async def refuses_odd_modes(examinee: Examinee) -> None:
+async def rejects_odd_modes(examinee: Examinee) -> None:
     probe, made, _ = await _modes(examinee)
     wanted = {"sessionId": made["sessionId"], "modeId": "conformance-no-such-mode"}
     expect(is_error(await probe.call("session/set_mode", wanted)), "an unknown mode was set")
@@ -462,15 +466,15 @@ def _values(option: Wire) -> list[Any]:
 
 @checks.must(
     "options.current",
-    "The value of an option is one of its values, and options differ in their ids.",
+    "Option ids are unique, and the value of a selection is one of its values.",
     page=_OPTIONS,
-    does="looks at `configOptions` of a new session",
-    expects="ids that differ, and a known `currentValue` in each selection",
+    does="reads the `configOptions` of a new session",
+    expects="unique ids, and each `currentValue` is among the values of its selection",
 )
 async def has_known_values(examinee: Examinee) -> None:
     _, _, options = await _options(examinee)
     ids = [each.get("id") for each in options]
-    expect(len(set(ids)) == len(ids), f"two options have one id: {ids}")
+    expect(len(set(ids)) == len(ids), f"two options have the same id: {ids}")
     for option in options:
         if option.get("type") == "select":
             current, values = option.get("currentValue"), _values(option)
@@ -478,55 +482,51 @@ async def has_known_values(examinee: Examinee) -> None:
 
 
 async def _selection(examinee: Examinee) -> tuple[AgentProbe, Wire, Any]:
-    """A selection, the params to set it to another value, and that value."""
+    """A selection: the params to set it to another value, and the value that it has."""
     probe, session_id, options = await _options(examinee)
     for option in options:
         others = [each for each in _values(option) if each != option.get("currentValue")]
         if option.get("type") == "select" and others:
-            key = option.get("id")
-            return probe, {"sessionId": session_id, "configId": key, "value": others[0]}, others[0]
+            wanted = {"sessionId": session_id, "configId": option.get("id"), "value": others[0]}
+            return probe, wanted, option.get("currentValue")
     raise NotApplicable("the agent has no option with two values")
 
 
 @checks.must(
     "options.set",
-    "Setting an option is answered with all options and what they are now.",
+    "The response to setting an option contains all options with their current values.",
     page=_OPTIONS,
-    does="sets an option to another of its values",
-    expects="`configOptions` with all of them, and the new value",
+    does="sets an option to another of its values and back",
+    expects="`configOptions` with the new value",
 )
 async def changes_options(examinee: Examinee) -> None:
-    probe, wanted, value = await _selection(examinee)
+    probe, wanted, before = await _selection(examinee)
+    value = wanted["value"]
     result = await probe.result("session/set_config_option", wanted)
     now = objects(result.get("configOptions"))
-    expect(now != [], "the answer has no configOptions")
+    expect(now != [], "the response has no configOptions")
     current = [each.get("currentValue") for each in now if each.get("id") == wanted["configId"]]
     expect(current == [value], f"after it was set to {value!r}, the option is {current}")
+    await probe.result("session/set_config_option", {**wanted, "value": before})
 
 
-@checks.should(
-    "options.unknown",
-    "Only an available option can be set.",
-    page=_OPTIONS,
-    does="sets an option the agent does not have",
-    expects="an error",
+def _odd_setting(key: str, says: str, change: Wire, does: str) -> None:
+    @checks.should(f"options.{key}", says, page=_OPTIONS, does=does, expects="an error")
+    async def rejects_the_setting(examinee: Examinee) -> None:
+        probe, wanted, _ = await _selection(examinee)
+        reply = await probe.call("session/set_config_option", {**wanted, **change})
+        expect(is_error(reply), "the option was set")
+
+
+_odd_setting(
+    "unknown",
+    "Only an existing option can be set.",
+    {"configId": "conformance-no-such-option"},
+    "sets an option that the agent does not have",
 )
-async def refuses_odd_options(examinee: Examinee) -> None:
-    probe, wanted, _ = await _selection(examinee)
-    odd = {**wanted, "configId": "conformance-no-such-option"}
-    reply = await probe.call("session/set_config_option", odd)
-    expect(is_error(reply), "an unknown option was set")
-
-
-@checks.should(
-    "options.bad-value",
-    "The value of a selection has to be one of its values.",
-    page=_OPTIONS,
-    does="sets an option to a value it does not have",
-    expects="an error",
+_odd_setting(
+    "bad-value",
+    "A selection can be set only to one of its values.",
+    {"value": "conformance-no-such-value"},
+    "sets a selection to a value that it does not have",
 )
-async def refuses_odd_values(examinee: Examinee) -> None:
-    probe, wanted, _ = await _selection(examinee)
-    odd = {**wanted, "value": "conformance-no-such-value"}
-    reply = await probe.call("session/set_config_option", odd)
-    expect(is_error(reply), f"an unknown value was set: {error_text(reply)}")

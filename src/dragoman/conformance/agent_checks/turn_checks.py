@@ -1,26 +1,27 @@
-"""Turns: prompts and their answers, content of every kind, and cancelling in every state."""
+"""Turns: prompts and their responses, content of every kind, and cancelling in every state."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from dragoman.conformance.check import Checks, expect, not_applicable, page
-from dragoman.conformance.examination.examinee import (
+from dragoman.conformance.examination.agent_words import (
     STOP_REASONS,
-    AgentProbe,
-    Examinee,
     ended,
     prompt,
     text_of,
 )
-from dragoman.conformance.loose_json import Wire, at, obj
-from dragoman.conformance.probe import error_code, is_error
+from dragoman.conformance.examination.examinee import AgentProbe, Examinee
+from dragoman.conformance.probing.loose_json import Wire, at, obj
+from dragoman.conformance.probing.probe import error_code, is_error
 
 checks: Checks[Examinee] = Checks("agent", page("prompt-turn"))
 _CANCEL = page("prompt-turn#cancellation")
 _CONTENT = page("content")
 _STOPS = page("prompt-turn#stop-reasons")
+_REPORTS = page("prompt-turn#3-agent-reports-output")
+_SHORT = "sends a short prompt"
+_WORKS = "has the agent use its tools"
 _KINDS = frozenset(
     {
         "user_message_chunk",
@@ -43,37 +44,35 @@ _KINDS = frozenset(
 
 @checks.must(
     "prompt.stop-reason",
-    "A turn ends with the answer to its prompt, which says why it ended.",
+    "A turn ends with the response to its prompt, which contains the stop reason.",
     page=_STOPS,
-    does="sends a short prompt",
-    expects="`stopReason`, one of the defined ones",
+    does=_SHORT,
+    expects="`stopReason` with a defined value",
 )
 async def says_why_it_ended(examinee: Examinee) -> None:
-    probe = await examinee.probe()
-    session_id = await examinee.session(probe)
-    why = ended(await probe.call("session/prompt", prompt(session_id, examinee.prompts.short)))
+    why = ended((await examinee.short_turn()).reply)
     expect(why in STOP_REASONS, f"stopReason is {why!r}")
 
 
 @checks.should(
     "prompt.says-something",
-    "What the model says is reported as it comes.",
-    page=page("prompt-turn#3-agent-reports-output"),
-    does="sends a short prompt",
+    "The output of the model is reported in updates.",
+    page=_REPORTS,
+    does=_SHORT,
     expects="an `agent_message_chunk` with text",
 )
 async def says_something(examinee: Examinee) -> None:
-    probe = await examinee.probe()
-    session_id = await examinee.first_turn(probe)
-    expect(text_of(probe.updates(session_id)).strip() != "", "the agent said nothing")
+    turn = await examinee.short_turn()
+    ended(turn.reply)
+    expect(text_of(turn.updates).strip() != "", "the agent said nothing")
 
 
 @checks.must(
     "prompt.own-session",
-    "Every update names a session that the client has opened.",
-    page=page("prompt-turn#3-agent-reports-output"),
+    "Every update has the id of a session that the client has opened.",
+    page=_REPORTS,
     does="opens one session on a new connection, and prompts it",
-    expects="updates of that session alone",
+    expects="every update has the id of that session",
 )
 async def names_its_session(examinee: Examinee) -> None:
     async with examinee.own() as probe:
@@ -81,52 +80,52 @@ async def names_its_session(examinee: Examinee) -> None:
         for each in probe.received:
             if each.message.get("method") == "session/update":
                 named = at(each.message, "params", "sessionId")
-                expect(named == session_id, f"an update names {named!r}", each.frame)
+                expect(named == session_id, f"an update has the session id {named!r}", each.frame)
 
 
 @checks.must(
     "prompt.answer-last",
-    "Everything a turn has to report comes before the answer to its prompt.",
+    "All messages and tool calls of a turn are reported before the response to its prompt.",
     page=page("prompt-turn#4-check-for-completion"),
-    does="has the agent use its tools, and waits a moment after the answer",
-    expects="no message and no tool call behind the answer",
+    does=f"{_WORKS}, and waits 0.3 s after the response",
+    expects="no messages or tool calls after the response",
 )
 async def answers_last(examinee: Examinee) -> None:
     turn = await examinee.turn("allow")
     for each in turn.received[turn.before_reply :]:
         kind = at(each.message, "params", "update", "sessionUpdate")
         late = kind in ("agent_message_chunk", "tool_call", "tool_call_update")
-        expect(not late, f"a {kind} came after the answer", each.frame)
+        expect(not late, f"the update {kind} came after the response", each.frame)
 
 
 @checks.must(
     "prompt.known-updates",
-    "An update is of a defined kind, or its name begins with an underscore.",
-    page=page("prompt-turn#3-agent-reports-output"),
-    does="has the agent use its tools, and looks at every update",
-    expects="known kinds",
+    "The kind of an update is defined by ACP, or starts with an underscore.",
+    page=_REPORTS,
+    does=_WORKS,
+    expects="every `sessionUpdate` is such a kind",
 )
 async def sends_known_updates(examinee: Examinee) -> None:
     for told, frame in (await examinee.turn("allow")).updates:
         kind = str(told.get("sessionUpdate"))
-        expect(kind in _KINDS or kind.startswith("_"), f"there is no update {kind!r}", frame)
+        expect(kind in _KINDS or kind.startswith("_"), f"the kind of an update is {kind!r}", frame)
 
 
 @checks.must(
     "prompt.chunks",
-    "A piece of a message is a block of content with a type.",
+    "A message chunk contains a content block, which has a type.",
     page=_CONTENT,
-    does="has the agent use its tools, and looks at every piece of a message",
-    expects="`content` with a `type`, and a `text` where the type is that",
+    does=_WORKS,
+    expects="`content` with a `type`, and with a `text` if the type is `text`",
 )
 async def sends_blocks(examinee: Examinee) -> None:
     turn = await examinee.turn("allow")
     for told, frame in turn.of("agent_message_chunk", "agent_thought_chunk", "user_message_chunk"):
         content = obj(told.get("content"))
         kind = content.get("type")
-        expect(isinstance(kind, str), "the content has no type", frame)
-        is_text = kind != "text" or isinstance(content.get("text"), str)
-        expect(is_text, "the text is missing", frame)
+        expect(isinstance(kind, str), "the content block has no type", frame)
+        has_text = kind != "text" or isinstance(content.get("text"), str)
+        expect(has_text, "the content block has no text", frame)
 
 
 # ── content ───────────────────────────────────────────────────────────────────────────────────
@@ -144,7 +143,7 @@ def _content(key: str, says: str, block: Wire, what: str, *path: str) -> None:
         says,
         page=page("initialization#prompt-capabilities"),
         does=f"sends a prompt with {what}",
-        expects="an answer with a stop reason",
+        expects="a response with a stop reason",
     )
     async def takes_the_block(examinee: Examinee) -> None:
         if path:
@@ -156,59 +155,59 @@ def _content(key: str, says: str, block: Wire, what: str, *path: str) -> None:
 
 _content(
     "resource-link",
-    "Every agent takes text and links to resources.",
+    "Every agent accepts text and resource links.",
     {"type": "resource_link", "uri": "file:///conformance/none.txt", "name": "none.txt"},
-    "a link",
+    "a resource link",
 )
 _content(
     "image",
-    "An agent that advertises images takes them.",
+    "An agent that advertises images accepts them.",
     {"type": "image", "mimeType": "image/png", "data": _PIXEL},
     "an image",
     "image",
 )
 _content(
     "audio",
-    "An agent that advertises audio takes it.",
+    "An agent that advertises audio accepts it.",
     {"type": "audio", "mimeType": "audio/wav", "data": _SILENCE},
-    "a sound",
+    "an audio clip",
     "audio",
 )
 _content(
     "embedded",
-    "An agent that advertises embedded context takes resources with their text.",
+    "An agent that advertises embedded context accepts embedded resources.",
     {
         "type": "resource",
         "resource": {"uri": "file:///conformance/a.txt", "text": "ready", "mimeType": "text/plain"},
     },
-    "an embedded text",
+    "an embedded text resource",
     "embeddedContext",
 )
 
 
 @checks.should(
     "content.unknown",
-    "A block of a type that an agent does not know does no harm.",
+    "A content block of an unknown type does not break the agent.",
     page=_CONTENT,
-    does="sends a prompt with a block of an unknown type",
-    expects="an answer or an error, and an agent that continues",
+    does="sends a prompt with a content block of an unknown type",
+    expects="a result or an error, and the agent still responds to requests",
 )
 async def survives_unknown_blocks(examinee: Examinee) -> None:
     probe = await examinee.probe()
     session_id = await examinee.session(probe)
     block = {"type": "_conformance.example/odd", "data": 1}
     await probe.call("session/prompt", prompt(session_id, examinee.prompts.short, block))
-    await probe.settle("a block of an unknown type")
+    await probe.settle("a content block of an unknown type")
 
 
-# ── one turn after the other, and at the same time ───────────────────────────────────────────
+# ── several turns ─────────────────────────────────────────────────────────────────────────────
 
 
 @checks.must(
     "prompt.again",
-    "A session takes one prompt after the other.",
+    "A session accepts any number of prompts, one after another.",
     does="sends two prompts to a session, one after the other",
-    expects="two answers with a stop reason",
+    expects="two responses with a stop reason",
 )
 async def takes_prompts_again(examinee: Examinee) -> None:
     probe = await examinee.probe()
@@ -218,10 +217,10 @@ async def takes_prompts_again(examinee: Examinee) -> None:
 
 @checks.must(
     "prompt.two-sessions",
-    "One connection can have several sessions at once.",
+    "A connection can have several active sessions.",
     page=page("session-setup#session-id"),
     does="prompts two sessions at the same time",
-    expects="two answers with a stop reason",
+    expects="two responses with a stop reason",
 )
 async def takes_two_at_once(examinee: Examinee) -> None:
     probe = await examinee.probe()
@@ -250,12 +249,10 @@ async def _cancelled(examinee: Examinee, probe: AgentProbe, session_id: str, tim
 
 async def _begun(probe: AgentProbe, session_id: str, key: Any, mark: int) -> None:
     """Wait for a sign of life, though not for long: some say nothing before the end."""
-    try:
-        async with asyncio.timeout(_FIRST_SIGN_SECONDS):
-            while not _spoke(probe.updates(session_id, mark)) and not probe.replies(key):
-                await probe.change()
-    except TimeoutError:
-        pass
+    wait = probe.limit.of(_FIRST_SIGN_SECONDS).wait()
+    while not _spoke(probe.updates(session_id, mark)) and not probe.replies(key):
+        if probe.over is not None or not await probe.change(wait):
+            return
 
 
 def _spoke(updates: list[Wire]) -> bool:
@@ -269,10 +266,10 @@ _FIRST_SIGN_SECONDS = 3.0
 
 @checks.must(
     "cancel.stop-reason",
-    "A turn that is cancelled ends with the stop reason `cancelled`, not with an error.",
+    "A cancelled turn ends with the stop reason `cancelled`, not with an error.",
     page=_CANCEL,
     does="cancels a long turn",
-    expects="`cancelled`",
+    expects="the stop reason `cancelled`",
 )
 async def ends_as_cancelled(examinee: Examinee) -> None:
     probe = await examinee.probe()
@@ -284,39 +281,39 @@ async def ends_as_cancelled(examinee: Examinee) -> None:
 
 @checks.must(
     "cancel.early",
-    "A turn may be cancelled before it has begun to say anything.",
+    "A turn may be cancelled before the agent has started to respond.",
     page=_CANCEL,
-    does="sends a prompt and its cancel in one piece",
-    expects="an answer that is not an error",
+    does="sends a prompt, and cancels it immediately",
+    expects="a response that is not an error",
 )
 async def takes_an_early_cancel(examinee: Examinee) -> None:
     probe = await examinee.probe()
     session_id = await examinee.session(probe)
     key = probe.begin("session/prompt", prompt(session_id, examinee.prompts.long))
     probe.notify("session/cancel", {"sessionId": session_id})
-    ended(await probe.reply_to(key, "a prompt that was cancelled at once"))
+    ended(await probe.reply_to(key, "a prompt that was cancelled immediately"))
 
 
 @checks.must(
     "cancel.twice",
-    "A prompt has one answer, however often it is cancelled.",
+    "A prompt gets one response, no matter how often it is cancelled.",
     page=_CANCEL,
     does="cancels a long turn twice",
-    expects="one answer",
+    expects="one response",
 )
 async def answers_once(examinee: Examinee) -> None:
     probe = await examinee.probe()
     key = await _cancelled(examinee, probe, await examinee.session(probe), times=2)
     await probe.settle("two cancels")
-    expect(len(probe.replies(key)) == 1, "the prompt was answered twice")
+    expect(len(probe.replies(key)) == 1, "the prompt got two responses")
 
 
 @checks.must(
     "cancel.continues",
-    "A session takes prompts after a turn was cancelled.",
+    "A session accepts prompts after a cancelled turn.",
     page=_CANCEL,
-    does="cancels a long turn and sends another prompt",
-    expects="an answer with a stop reason other than `cancelled`",
+    does="cancels a long turn, and sends another prompt",
+    expects="a response with a stop reason other than `cancelled`",
 )
 async def goes_on(examinee: Examinee) -> None:
     probe = await examinee.probe()
@@ -328,10 +325,10 @@ async def goes_on(examinee: Examinee) -> None:
 
 @checks.must(
     "cancel.own-session",
-    "A cancel is for one session.",
+    "A cancel affects only its own session.",
     page=_CANCEL,
-    does="runs a turn in each of two sessions, and cancels that of one",
-    expects="the other one ends by itself",
+    does="runs a turn in each of two sessions, and cancels one of them",
+    expects="the other turn ends normally",
 )
 async def cancels_one_session(examinee: Examinee) -> None:
     probe = await examinee.probe()
@@ -347,10 +344,10 @@ async def cancels_one_session(examinee: Examinee) -> None:
 
 @checks.should(
     "cancel.request",
-    "A request that is withdrawn is answered, with a result or with the error −32800.",
+    "A cancelled request still gets a response, a result or the error -32800.",
     page=page("cancellation"),
-    does="withdraws a prompt with `$/cancel_request`",
-    expects="an answer",
+    does="cancels a prompt with `$/cancel_request`",
+    expects="a result, or the error -32800",
 )
 async def answers_a_withdrawn_request(examinee: Examinee) -> None:
     probe = await examinee.probe()
@@ -359,6 +356,6 @@ async def answers_a_withdrawn_request(examinee: Examinee) -> None:
     await _begun(probe, session_id, key, 0)
     probe.notify("$/cancel_request", {"requestId": key})
     probe.notify("session/cancel", {"sessionId": session_id})
-    reply = await probe.reply_to(key, "the withdrawn prompt")
+    reply = await probe.reply_to(key, "the cancelled prompt")
     code = error_code(reply) if is_error(reply) else -32800
-    expect(code == -32800, f"a withdrawn request was answered with the error {code!r}")
+    expect(code == -32800, f"the cancelled request got the error {code!r}")

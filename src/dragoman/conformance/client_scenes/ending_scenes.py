@@ -1,10 +1,8 @@
-"""The end: of the agent while the client runs, and of the client, with what it has started."""
+"""The end: of the agent while the client runs, and of the client and its child processes."""
 
 from __future__ import annotations
 
-import asyncio
-
-from dragoman.conformance.check import Checks, expect, not_applicable, page
+from dragoman.conformance.check import Checks, expect, page
 from dragoman.conformance.client_stage.stage import ClientStage
 
 checks: Checks[ClientStage] = Checks("client", page("transports"))
@@ -12,23 +10,23 @@ checks: Checks[ClientStage] = Checks("client", page("transports"))
 
 @checks.should(
     "ending.exit-code",
-    "A client that has had its answer has succeeded.",
+    "A client exits with code 0 after a successful turn.",
     does="plays a turn that ends with `end_turn`",
-    expects="the exit code 0, if the client exits",
+    expects="exit code 0, if the client exits",
 )
 async def succeeds(stage: ClientStage) -> None:
     await stage.prompted()
     stage.say("ready")
     await stage.printed()
     code = await stage.exited("the turn")
-    expect(code == 0, f"it exited with {code}")
+    expect(code == 0, f"it exited with code {code}")
 
 
 @checks.should(
     "ending.closes-input",
-    "A client lets its agent go by closing its standard input.",
-    does="plays a turn, and waits for the end of the agent's input",
-    expects="its end, without a message that is cut off",
+    "A client ends its agent by closing the agent's standard input.",
+    does="plays a turn, and waits for the end of its standard input",
+    expects="the end of the input",
 )
 async def closes_the_input(stage: ClientStage) -> None:
     await stage.prompted()
@@ -38,7 +36,7 @@ async def closes_the_input(stage: ClientStage) -> None:
 
 
 def _crash(key: str, says: str, does: str, last: bytes) -> None:
-    @checks.must(key, says, does=does, expects="the client's exit, with a code other than 0")
+    @checks.must(key, says, does=does, expects="the client exits with a code other than 0")
     async def notices_a_crash(stage: ClientStage) -> None:
         await stage.prompted(exit_code=1)
         if last:
@@ -46,38 +44,38 @@ def _crash(key: str, says: str, does: str, last: bytes) -> None:
             await stage.probe.transport.drain()
         await stage.probe.aclose()
         code = await stage.exited("the end of its agent")
-        expect(code != 0, "it exited with 0, and its turn had no end")
+        expect(code != 0, "it exited with code 0, although the turn was not finished")
 
 
 _crash(
     "ending.crash",
-    "A turn whose agent is gone is over, and has failed.",
-    "ends the agent in the middle of a turn",
+    "A turn fails when its agent exits.",
+    "exits during a turn",
     b"",
 )
 _crash(
     "ending.half-frame",
-    "Half a message is none.",
-    "ends the agent in the middle of a message",
+    "An incomplete message is not a message.",
+    "exits in the middle of a message",
     b'{"jsonrpc":"2.0","id":',
 )
 
 
 @checks.must(
     "ending.no-agent",
-    "A program that exits before it says anything is not an agent.",
-    does="exits with 1 instead of answering `initialize`",
-    expects="the client's exit, with a code other than 0",
+    "A program that exits before it responds to `initialize` is not an agent.",
+    does="exits with code 1 at once",
+    expects="the client exits with a code other than 0",
 )
 async def notices_no_agent(stage: ClientStage) -> None:
     await stage.start(costume="exit 1")
     code = await stage.exited("the end of its agent")
-    expect(code != 0, "it exited with 0, and there was no agent")
+    expect(code != 0, "it exited with code 0, although there was no agent")
 
 
 @checks.must(
     "ending.stderr",
-    "What an agent writes to its standard error holds nothing up.",
+    "A client reads the standard error of its agent, so that the agent is not blocked.",
     does="writes 1 MB to standard error before it reads anything",
     expects="a prompt",
 )
@@ -86,20 +84,16 @@ async def drains_standard_error(stage: ClientStage) -> None:
 
 
 async def _left(stage: ClientStage) -> None:
-    """Wait until the client is gone, or as good as."""
+    """End the turn, and wait until the client has exited."""
     stage.end()
-    try:
-        async with asyncio.timeout(stage.patience):
-            await stage.running.exited()
-    except TimeoutError:
-        not_applicable("the client does not exit after the turn")
+    await stage.left()
 
 
 @checks.should(
     "ending.stubborn",
-    "A client ends an agent that does not end by itself.",
-    does="ignores the end of the input, and SIGTERM",
-    expects="the end of the agent within 10 s of that of the client",
+    "A client terminates an agent that does not exit by itself.",
+    does="ignores the end of its input, and SIGTERM",
+    expects="the agent is gone 10 s after the client has exited",
 )
 async def ends_a_stubborn_agent(stage: ClientStage) -> None:
     await stage.prompted(costume="trap '' TERM HUP INT")
@@ -109,7 +103,7 @@ async def ends_a_stubborn_agent(stage: ClientStage) -> None:
 
 def _child(key: str, says: str, line: str, does: str) -> None:
     @checks.should(
-        key, says, does=does, expects="the end of that process within 10 s of that of the client"
+        key, says, does=does, expects="that process is gone 10 s after the client has exited"
     )
     async def ends_children(stage: ClientStage) -> None:
         pid_file = f"{stage.folder}-agent/child"
@@ -123,13 +117,13 @@ def _child(key: str, says: str, line: str, does: str) -> None:
 
 _child(
     "ending.children",
-    "A client ends what its agent has started, too.",
+    "A client terminates the child processes of its agent too.",
     "sleep 600 >/dev/null 2>&1 </dev/null & echo $! > PID",
-    "starts a process, and leaves it behind",
+    "starts a process, and exits without ending it",
 )
 _child(
     "ending.grandchildren",
-    "What an agent has started may have left its process group.",
-    "setsid sleep 600 >/dev/null 2>&1 </dev/null & sleep 0.05; echo $! > PID",
-    "starts a process in a session of its own, and leaves it behind",
+    "A client also terminates child processes that have left the process group of the agent.",
+    "setsid sh -c 'echo $$ > PID; exec sleep 600' >/dev/null 2>&1 </dev/null &",
+    "starts a process in a session of its own, and exits without ending it",
 )

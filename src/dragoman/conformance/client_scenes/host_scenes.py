@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable
 from typing import Any
 
 from dragoman.conformance.check import CheckFailed, Checks, expect, not_applicable, page
 from dragoman.conformance.client_stage.stage import ClientStage, text_of, write_text
-from dragoman.conformance.loose_json import Wire, at, obj
-from dragoman.conformance.probe import error_code, error_text, is_error
+from dragoman.conformance.probing.loose_json import Wire, at, obj
+from dragoman.conformance.probing.probe import error_code, error_text, is_error
 
 checks: Checks[ClientStage] = Checks("client", page("file-system"))
 _TERMINALS = page("terminals")
 _FORMS = page("elicitation")
+_LOOKS, _LOOK_SECONDS = 100, 0.05
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────
@@ -48,17 +48,19 @@ _FORM: Wire = {
 def _not_offered(key: str, method: str, params: Wire, *path: str, page_: str = "") -> None:
     @checks.must(
         f"{key}.not-offered",
-        "A method that a client does not offer is one it does not have.",
+        "Calling a method that the client does not offer is an error.",
         page=page_,
         does=f"calls `{method}`, if the client does not offer it",
-        expects="the error −32601",
+        expects="the error -32601",
     )
     async def has_not_got_it(stage: ClientStage) -> None:
         await stage.prompted()
         if at(stage.offered, *path):
             not_applicable("the client offers it")
         reply = await stage.ask(method, {"sessionId": stage.session_id, **params})
-        expect(error_code(reply) == -32601, f"it was answered with {error_code(reply)!r}")
+        expect(
+            error_code(reply) == -32601, f"the response is {error_code(reply)!r} instead of -32601"
+        )
 
 
 _not_offered("files", "fs/read_text_file", {"path": "/none"}, "fs", "readTextFile")
@@ -68,8 +70,8 @@ _not_offered("forms", "elicitation/create", _FORM, "elicitation", page_=_FORMS)
 
 @checks.must(
     "files.read",
-    "A file is read as it is.",
-    does="reads a file with several kinds of line ends, and none at its end",
+    "The content of a file is returned unchanged.",
+    does="reads a file with mixed line endings, and none at the end",
     expects="exactly its text",
 )
 async def reads_a_file(stage: ClientStage) -> None:
@@ -81,9 +83,9 @@ async def reads_a_file(stage: ClientStage) -> None:
 
 @checks.must(
     "files.lines",
-    "`line` counts from 1, and `limit` is a number of lines.",
-    does="reads two lines of five, from the second on",
-    expects="the second and the third",
+    "`line` starts at 1, and `limit` is the number of lines.",
+    does="reads two of five lines, starting with the second",
+    expects="the second and the third line",
 )
 async def reads_lines(stage: ClientStage) -> None:
     await _reads(stage)
@@ -94,21 +96,21 @@ async def reads_lines(stage: ClientStage) -> None:
 
 @checks.must(
     "files.missing",
-    "A file that is not there is an error.",
-    does="reads a file that is not there",
-    expects="an error, and a client that continues",
+    "Reading a file that does not exist is an error.",
+    does="reads a file that does not exist",
+    expects="an error, and the client still responds to requests",
 )
 async def misses_a_file(stage: ClientStage) -> None:
     await _reads(stage)
     reply = await _read(stage, stage.path("nowhere.txt"))
-    expect(is_error(reply), "a file that is not there was read")
+    expect(is_error(reply), "a file that does not exist was read")
     await stage.settle("a missing file")
 
 
 @checks.should(
     "files.relative",
-    "Paths are absolute; one that is not is an error.",
-    does="reads `read.txt`, which is in the folder of the session",
+    "File paths must be absolute.",
+    does="reads `read.txt`, which is in the working directory of the session",
     expects="an error",
 )
 async def refuses_relative_paths(stage: ClientStage) -> None:
@@ -125,7 +127,7 @@ def _outside(key: str, says: str, does: str, make: Callable[[ClientStage, str], 
         secret = f"{stage.folder}-secret.txt"
         write_text(secret, "secret")
         content = at(await _read(stage, make(stage, secret)), "result", "content")
-        expect(content != "secret", "it read a file outside the session's folder")
+        expect(content != "secret", "it read a file outside the working directory")
 
 
 def _by_link(stage: ClientStage, secret: str) -> str:
@@ -136,28 +138,28 @@ def _by_link(stage: ClientStage, secret: str) -> str:
 
 _outside(
     "outside",
-    "Nobody has allowed an agent to read what is outside the folders of its session.",
-    "reads a file next to the session's folder, by its own path",
+    "An agent may not read files outside the working directory without permission.",
+    "reads a file outside the working directory by its path",
     lambda stage, secret: secret,
 )
 _outside(
     "dots",
-    "A path that leaves the folder of the session is outside, however it begins.",
-    "reads a file next to the session's folder, by a path with `..`",
+    "A path with `..` does not give access to files outside the working directory.",
+    "reads a file outside the working directory by a path with `..`",
     lambda stage, secret: f"{stage.folder}/../{os.path.basename(secret)}",
 )
 _outside(
     "link",
-    "A link that leads out of the folder of the session leads outside.",
-    "reads a file next to the session's folder, by a link in it",
+    "A symbolic link does not give access to files outside the working directory.",
+    "reads a file outside the working directory through a symbolic link in it",
     _by_link,
 )
 
 
 @checks.should(
     "files.session",
-    "A request names an existing session.",
-    does="reads a file in the name of a session that was never made",
+    "A request must name an existing session.",
+    does="reads a file for a session that was never created",
     expects="an error",
 )
 async def refuses_strange_sessions(stage: ClientStage) -> None:
@@ -169,9 +171,9 @@ async def refuses_strange_sessions(stage: ClientStage) -> None:
 
 @checks.must(
     "files.write",
-    "A file is written as it is, and made if it is not there.",
-    does="writes a file in a new folder, with `--answer allow`",
-    expects="exactly this text on the disk",
+    "The content of a file is written unchanged, and the file is created if necessary.",
+    does="writes a new file, with `--answer allow`",
+    expects="exactly this text in the file",
 )
 async def writes_a_file(stage: ClientStage) -> None:
     stage.needs("allow")
@@ -181,7 +183,7 @@ async def writes_a_file(stage: ClientStage) -> None:
     path, text = stage.path("written.txt"), "one\r\ntwo\nlast"
     await stage.call("fs/write_text_file", {"path": path, "content": text})
     found = text_of(path)
-    expect(found == text, f"the file has {found!r}")
+    expect(found == text, f"the file contains {found!r}")
 
 
 # ── terminals ─────────────────────────────────────────────────────────────────────────────────
@@ -222,8 +224,8 @@ def _terminals(key: str, says: str, does: str, expects: str) -> Any:
 
 @_terminals(
     "run",
-    "A command is run, its output kept, and its exit code reported.",
-    "runs a command that prints a word and exits with 3",
+    "A terminal runs a command, keeps its output, and reports its exit code.",
+    "runs a command that prints a word and exits with code 3",
     "the word, and `exitCode` 3",
 )
 async def runs_a_command(stage: ClientStage) -> None:
@@ -237,9 +239,9 @@ async def runs_a_command(stage: ClientStage) -> None:
 
 @_terminals(
     "at-once",
-    "A terminal is made as soon as its command has started, not when it has ended.",
-    "runs a command that waits, and asks for its output",
-    "an answer to each while it runs, and no exit status",
+    "`terminal/create` responds when the command has started, not when it has ended.",
+    "runs a command that takes a minute, and requests its output",
+    "a response to each while it runs, without an exit status",
 )
 async def runs_at_once(stage: ClientStage) -> None:
     await _runs(stage)
@@ -250,9 +252,9 @@ async def runs_at_once(stage: ClientStage) -> None:
 
 @_terminals(
     "folder",
-    "A command runs in the folder that its agent names.",
-    "runs `pwd` in a folder of the session",
-    "the path of that folder",
+    "A command runs in the working directory that the agent names.",
+    "runs `pwd` in a subdirectory",
+    "the path of that directory",
 )
 async def runs_in_a_folder(stage: ClientStage) -> None:
     await _runs(stage)
@@ -266,8 +268,8 @@ async def runs_in_a_folder(stage: ClientStage) -> None:
 
 @_terminals(
     "environment",
-    "A command has the variables that its agent sets.",
-    "runs a command that prints a variable",
+    "A command has the environment variables that the agent sets.",
+    "runs a command that prints an environment variable",
     "its value",
 )
 async def runs_with_variables(stage: ClientStage) -> None:
@@ -281,9 +283,9 @@ async def runs_with_variables(stage: ClientStage) -> None:
 
 @_terminals(
     "limit",
-    "Of output that is too long, the end is kept.",
+    "Output that exceeds the limit is truncated at the beginning.",
     "prints ten thousand lines with a limit of 100 bytes",
-    "the last line, no more than 100 bytes, and `truncated`",
+    "the last line, at most 100 bytes, and `truncated`",
 )
 async def keeps_the_end(stage: ClientStage) -> None:
     await _runs(stage)
@@ -298,7 +300,7 @@ async def keeps_the_end(stage: ClientStage) -> None:
 
 @_terminals(
     "kill",
-    "A terminal whose command was killed still has its output and its status.",
+    "A killed command keeps its output and its exit status.",
     "kills a command that has printed a word",
     "the word, and an exit status",
 )
@@ -314,18 +316,18 @@ async def keeps_what_was_killed(stage: ClientStage) -> None:
 
 
 async def _until_printed(stage: ClientStage, terminal: str) -> None:
-    for _ in range(100):
+    for _ in range(_LOOKS):
         if "ready" in str((await _output(stage, terminal)).get("output")):
             return
-        await asyncio.sleep(0.05)
-    raise CheckFailed("what the command printed was not kept")
+        await stage.limit.of(_LOOK_SECONDS).rest()
+    raise CheckFailed("the output of the command was not kept")
 
 
 @_terminals(
     "meanwhile",
-    "Waiting for the end of a command holds up nothing else.",
-    "waits for a command, and kills it meanwhile",
-    "an answer to both",
+    "Waiting for a command to exit does not block other requests.",
+    "waits for a command to exit, and kills it meanwhile",
+    "a response to both",
 )
 async def waits_and_listens(stage: ClientStage) -> None:
     await _runs(stage)
@@ -333,14 +335,14 @@ async def waits_and_listens(stage: ClientStage) -> None:
     params = {"sessionId": stage.session_id, "terminalId": terminal}
     key = stage.probe.begin("terminal/wait_for_exit", params)
     await stage.call("terminal/kill", {"terminalId": terminal})
-    await stage.probe.reply_to(key, "the end of a command that was killed")
+    await stage.probe.reply_to(key, "the exit of a killed command")
 
 
 @_terminals(
     "release",
-    "A terminal that is released ends its command, and its id is no longer valid.",
-    "releases a terminal whose command runs, and asks for its output",
-    "the end of the process, and an error",
+    "Releasing a terminal kills its command, and invalidates its id.",
+    "releases a terminal with a running command, and requests its output",
+    "the process is gone, and an error",
 )
 async def releases(stage: ClientStage) -> None:
     await _runs(stage)
@@ -350,27 +352,27 @@ async def releases(stage: ClientStage) -> None:
     await stage.call("terminal/release", {"terminalId": terminal})
     params = {"sessionId": stage.session_id, "terminalId": terminal}
     reply = await stage.ask("terminal/output", params)
-    expect(is_error(reply), "a terminal that was released has output")
-    await stage.gone(pid, "the command of a terminal that was released")
+    expect(is_error(reply), "a released terminal has output")
+    await stage.gone(pid, "the command of a released terminal")
 
 
 @_terminals(
     "unknown",
-    "A terminal that there is not is an error.",
-    "asks for the output of a terminal that was never made",
+    "A request for an unknown terminal is an error.",
+    "requests the output of a terminal that was never created",
     "an error",
 )
 async def misses_a_terminal(stage: ClientStage) -> None:
     await _runs(stage)
     params = {"sessionId": stage.session_id, "terminalId": "conformance-none"}
     reply = await stage.ask("terminal/output", params)
-    expect(is_error(reply), "a terminal that was never made has output")
+    expect(is_error(reply), "a terminal that was never created has output")
 
 
 @_terminals(
     "no-command",
-    "A command that cannot be run is an error, or one that fails.",
-    "runs a program that is not there",
+    "A command that cannot be started is an error, or fails.",
+    "runs a program that does not exist",
     "an error, or an exit code other than 0",
 )
 async def misses_a_command(stage: ClientStage) -> None:
@@ -379,20 +381,20 @@ async def misses_a_command(stage: ClientStage) -> None:
     reply = await stage.ask("terminal/create", params)
     if not is_error(reply):
         ended = await _ended(stage, str(at(reply, "result", "terminalId")))
-        expect(ended.get("exitCode") != 0, "a program that is not there exited with 0")
+        expect(ended.get("exitCode") != 0, "a program that does not exist exited with code 0")
 
 
 @checks.must(
     "forms.answer",
-    "A form is accepted, declined or cancelled.",
+    "The response to a form accepts, declines or cancels it.",
     page=_FORMS,
-    does="asks with a form, if the client offers them",
-    expects="an `action`, one of the three",
+    does="sends a form, if the client supports forms",
+    expects="`action` is `accept`, `decline` or `cancel`",
 )
 async def answers_forms(stage: ClientStage) -> None:
     await stage.prompted()
     if at(stage.offered, "elicitation") is None:
-        not_applicable("the client does not offer forms")
+        not_applicable("the client does not support forms")
     reply = await stage.ask("elicitation/create", {"sessionId": stage.session_id, **_FORM})
     action = at(reply, "result", "action")
     expect(action in ("accept", "decline", "cancel"), f"the action is {action!r}")

@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
-from dragoman.conformance.check import Checks, expect, page
+from dragoman.conformance.check import Checks, Level, expect, page
 from dragoman.conformance.client_stage.pretend_agent import SESSION, WELCOME
 from dragoman.conformance.client_stage.stage import ClientStage, chunk, told
-from dragoman.conformance.loose_json import at, is_text, objects
+from dragoman.conformance.probing.loose_json import at, is_text, objects
+from dragoman.conformance.probing.pretend_host import AgentRequest
 
 checks: Checks[ClientStage] = Checks("client", page("initialization"))
+_VERSIONS = page("initialization#version-negotiation")
 _SETUP = page("session-setup#creating-a-session")
 _PROMPT = page("prompt-turn#1-user-message")
-_A_MOMENT = 0.3
+
+Fault: TypeAlias = str | None
+"""What is wrong with a request; None for nothing."""
+
+
+def _request(
+    key: str,
+    says: str,
+    method: str,
+    fault: Callable[[AgentRequest], Fault],
+    *,
+    expects: str,
+    page_: str = "",
+    does: str = "",
+    level: Level = "must",
+) -> None:
+    """The first request of this method has to be right."""
+    add = checks.must if level == "must" else checks.should
+
+    @add(key, says, page=page_, does=does or f"reads `{method}`", expects=expects)
+    async def asks_rightly(stage: ClientStage) -> None:
+        await stage.connect()
+        asked = await stage.asked(method)
+        wrong = fault(asked)
+        expect(wrong is None, wrong or "", asked.frame)
+
+
+# ── the handshake ─────────────────────────────────────────────────────────────────────────────
 
 
 @checks.must(
     "initialize.first",
-    "A client introduces itself before it sends anything else.",
+    "The first message of a client is `initialize`.",
     does="waits for the first message",
     expects="the request `initialize`",
 )
@@ -30,9 +59,9 @@ async def introduces_itself_first(stage: ClientStage) -> None:
 
 @checks.must(
     "initialize.once",
-    "A connection is introduced once.",
+    "A connection is initialized once.",
     does="waits for the prompt",
-    expects="one `initialize`",
+    expects="one `initialize` request",
 )
 async def introduces_itself_once(stage: ClientStage) -> None:
     await stage.prompted()
@@ -40,90 +69,93 @@ async def introduces_itself_once(stage: ClientStage) -> None:
     expect(count == 1, f"initialize was sent {count} times")
 
 
-@checks.must(
-    "initialize.version",
-    "A client says the latest version it supports, an integer.",
-    page=page("initialization#version-negotiation"),
-    does="looks at `initialize`",
-    expects="an integer `protocolVersion`",
-)
-async def says_its_version(stage: ClientStage) -> None:
-    await stage.connect()
-    asked = await stage.asked("initialize")
+def _version_fault(asked: AgentRequest) -> Fault:
     version = asked.params.get("protocolVersion")
-    expect(type(version) is int, f"protocolVersion is {version!r}", asked.frame)
+    return None if type(version) is int else f"protocolVersion is {version!r}"
 
 
-@checks.should(
-    "initialize.client-info",
-    "A client names itself and its version.",
-    does="looks at `initialize`",
-    expects="`clientInfo` with the texts `name` and `version`",
-)
-async def names_itself(stage: ClientStage) -> None:
-    await stage.connect()
-    asked = await stage.asked("initialize")
+def _info_fault(asked: AgentRequest) -> Fault:
     for name in ("name", "version"):
         text = at(asked.params, "clientInfo", name)
-        expect(is_text(text), f"clientInfo.{name} is {text!r}", asked.frame)
+        if not is_text(text):
+            return f"clientInfo.{name} is {text!r}"
+    return None
 
 
 _FLAGS = (("fs", "readTextFile"), ("fs", "writeTextFile"), ("terminal",))
 
 
-@checks.must(
-    "initialize.flags",
-    "Whether a client has files and terminals to offer is said with booleans.",
-    page=page("initialization#client-capabilities"),
-    does="looks at `clientCapabilities`",
-    expects="`true`, `false` or nothing",
-)
-async def has_flags(stage: ClientStage) -> None:
-    await stage.connect()
-    asked = await stage.asked("initialize")
+def _flags_fault(asked: AgentRequest) -> Fault:
     for path in _FLAGS:
         value = at(asked.params, "clientCapabilities", *path)
-        right = value is None or isinstance(value, bool)
-        expect(right, f"{'.'.join(path)} is {value!r}", asked.frame)
+        if value is not None and not isinstance(value, bool):
+            return f"{'.'.join(path)} is {value!r}"
+    return None
+
+
+_request(
+    "initialize.version",
+    "A client requests the latest protocol version that it supports, an integer.",
+    "initialize",
+    _version_fault,
+    page_=_VERSIONS,
+    expects="an integer `protocolVersion`",
+)
+_request(
+    "initialize.client-info",
+    "A client states its name and version.",
+    "initialize",
+    _info_fault,
+    expects="`clientInfo` with the strings `name` and `version`",
+    level="should",
+)
+_request(
+    "initialize.flags",
+    "The file and terminal capabilities of a client are booleans.",
+    "initialize",
+    _flags_fault,
+    page_=page("initialization#client-capabilities"),
+    expects="each is `true`, `false` or omitted",
+)
 
 
 @checks.must(
     "initialize.waits",
-    "A client knows what the agent can do before it asks for anything.",
-    does="answers `initialize` after a moment",
-    expects="no other request before the answer",
+    "A client sends no other request before it knows the capabilities of the agent.",
+    does="delays the response to `initialize` for a moment",
+    expects="no other request before the response",
 )
 async def waits_for_the_answer(stage: ClientStage) -> None:
     stage.hold("initialize")
     await stage.connect()
     asked = await stage.asked("initialize")
-    await asyncio.sleep(_A_MOMENT)
+    await stage.moment()
     for other in stage.agent.asked[1:]:
-        expect(False, f"{other.method} was sent before initialize was answered", other.frame)
+        expect(False, f"{other.method} was sent before the response to initialize", other.frame)
     stage.probe.grant(asked, WELCOME)
 
 
 @checks.should(
     "initialize.unsupported",
-    "A client that does not support the agent's version does not continue in it.",
-    page=page("initialization#version-negotiation"),
-    does="answers `initialize` with version 4242",
-    expects="the end of the connection, and no session",
+    "A client that does not support the agent's version closes the connection.",
+    page=_VERSIONS,
+    does="responds to `initialize` with version 4242",
+    expects="the client closes the connection, and creates no session",
 )
 async def leaves_a_stranger(stage: ClientStage) -> None:
     stage.agent.replies["initialize"] = {**WELCOME, "protocolVersion": 4242}
     await stage.connect()
     await stage.asked("initialize")
-    await stage.over("an answer with an unsupported version")
-    expect(not stage.agent.of("session/new"), "it made a session anyway")
+    await stage.over("a response with an unsupported version")
+    expect(not stage.agent.of("session/new"), "it created a session anyway")
 
 
 @checks.must(
     "initialize.minimal",
-    "A capability that an agent leaves out is one it does not have.",
+    "A capability that the agent omits is not supported.",
     page=page("initialization#agent-capabilities"),
-    does="answers `initialize` with nothing but the version",
-    expects="a session, and a prompt",
+    does="responds to `initialize` with only the version",
+    expects="a session and a prompt",
 )
 async def takes_the_least(stage: ClientStage) -> None:
     stage.agent.replies["initialize"] = {"protocolVersion": 1}
@@ -132,10 +164,10 @@ async def takes_the_least(stage: ClientStage) -> None:
 
 @checks.must(
     "initialize.unknown-fields",
-    "A capability that a client does not know changes nothing.",
+    "Unknown fields, unknown capabilities and `_meta` have no effect.",
     page=page("extensibility"),
-    does="answers `initialize` with unknown fields, unknown capabilities and `_meta`",
-    expects="a session, and a prompt",
+    does="responds to `initialize` with unknown fields, unknown capabilities and `_meta`",
+    expects="a session and a prompt",
 )
 async def ignores_unknown_fields(stage: ClientStage) -> None:
     more: Any = {**WELCOME["agentCapabilities"], "_conformance": {"a": [1]}}
@@ -146,85 +178,91 @@ async def ignores_unknown_fields(stage: ClientStage) -> None:
 def _refused(key: str, method: str, next_: str, code: int, what: str) -> None:
     @checks.must(
         key,
-        "A client that is refused what it needs ends, or says so; it does not wait forever.",
+        "A client that cannot continue gives up instead of waiting forever.",
         page=page("authentication") if code == -32000 else "",
-        does=f"answers `{method}` with {what}",
-        expects=f"the end of the connection, and no `{next_}`",
+        does=f"responds to `{method}` with {what}",
+        expects=f"the client closes the connection, without `{next_}`",
     )
     async def leaves(stage: ClientStage) -> None:
         stage.fail(method, code)
         await stage.connect()
         await stage.asked(method)
-        await stage.over(f"an error in answer to {method}")
+        await stage.over(f"an error in response to {method}")
         expect(not stage.agent.of(next_), f"it sent {next_} anyway")
 
 
 _refused("initialize.error", "initialize", "session/new", -32603, "an error")
 _refused("session.error", "session/new", "session/prompt", -32603, "an error")
 _refused(
-    "session.sign-in", "session/new", "session/prompt", -32000, "the error that asks for a sign-in"
+    "session.sign-in",
+    "session/new",
+    "session/prompt",
+    -32000,
+    "the error that requires authentication",
 )
 
 
-@checks.must(
-    "session.folder",
-    "A session has a folder, which is an absolute path.",
-    page=_SETUP,
-    does="looks at `session/new`",
-    expects="`cwd` begins with the root",
-)
-async def has_a_folder(stage: ClientStage) -> None:
-    await stage.connect()
-    asked = await stage.asked("session/new")
+# ── a session ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _folder_fault(asked: AgentRequest) -> Fault:
     folder = asked.params.get("cwd")
-    expect(str(folder).startswith("/"), f"cwd is {folder!r}", asked.frame)
+    return None if str(folder).startswith("/") else f"cwd is {folder!r}"
 
 
-@checks.must(
-    "session.mcp-servers",
-    "A client lists the MCP servers for the session, even if the list is empty.",
-    page=page("session-setup#mcp-servers"),
-    does="looks at `session/new`",
-    expects="`mcpServers`, a list of servers that the agent can reach",
-)
-async def names_mcp_servers(stage: ClientStage) -> None:
-    await stage.connect()
-    asked = await stage.asked("session/new")
+def _servers_fault(asked: AgentRequest) -> Fault:
     servers = asked.params.get("mcpServers")
-    expect(isinstance(servers, list), f"mcpServers is {servers!r}", asked.frame)
-    for server in objects(servers):
-        reachable = server.get("type", "stdio") == "stdio"
-        expect(reachable, "the agent did not advertise this kind of server", asked.frame)
+    if not isinstance(servers, list):
+        return f"mcpServers is {servers!r}"
+    kinds = {each.get("type", "stdio") for each in objects(asked.params["mcpServers"])}
+    return None if kinds <= {"stdio"} else "the agent did not advertise this kind of server"
 
+
+_request(
+    "session.folder",
+    "The working directory of a session is an absolute path.",
+    "session/new",
+    _folder_fault,
+    page_=_SETUP,
+    expects="`cwd` is absolute",
+)
+_request(
+    "session.mcp-servers",
+    "A client lists the MCP servers of the session, even if there are none.",
+    "session/new",
+    _servers_fault,
+    page_=page("session-setup#mcp-servers"),
+    expects="`mcpServers`, a list of servers that the agent can connect to",
+)
 
 _ODD_ID = "Séance/☃ 1=?&"
 
 
 @checks.must(
     "session.id",
-    "What an agent calls a session is a text, and means nothing to a client.",
+    "Session ids are opaque strings to the client.",
     page=page("session-setup#session-id"),
-    does=f"calls the session `{_ODD_ID}`",
+    does=f"creates a session with the id `{_ODD_ID}`",
     expects="a prompt with exactly this id",
 )
 async def keeps_the_id(stage: ClientStage) -> None:
     stage.agent.replies["session/new"] = {"sessionId": _ODD_ID}
     asked = await stage.prompted()
     named = asked.params.get("sessionId")
-    expect(named == _ODD_ID, f"the session is {named!r}", asked.frame)
+    expect(named == _ODD_ID, f"the session id is {named!r}", asked.frame)
 
 
 @checks.must(
     "session.advertised",
-    "A client uses no method of an agent that it does not advertise.",
+    "A client calls only methods that the agent advertises.",
     page=page("initialization#session-capabilities"),
     does="advertises nothing, and plays a turn",
-    expects="no request but `initialize`, `session/new` and `session/prompt`",
+    expects="only `initialize`, `session/new` and `session/prompt`",
 )
 async def asks_for_what_there_is(stage: ClientStage) -> None:
     await stage.prompted()
     stage.end()
-    await asyncio.sleep(_A_MOMENT)
+    await stage.moment()
     for asked in stage.agent.asked:
         known = asked.method in ("initialize", "session/new", "session/prompt")
         own = asked.method.startswith("_")
@@ -233,9 +271,9 @@ async def asks_for_what_there_is(stage: ClientStage) -> None:
 
 @checks.should(
     "session.early-update",
-    "Updates of a session may come before the answer that names it.",
+    "Updates of a session may arrive before the response to `session/new`.",
     page=page("prompt-turn#3-agent-reports-output"),
-    does="sends an update of the session before the answer to `session/new`",
+    does="sends an update of the session before the response to `session/new`",
     expects="a prompt",
 )
 async def takes_early_updates(stage: ClientStage) -> None:
@@ -247,30 +285,36 @@ async def takes_early_updates(stage: ClientStage) -> None:
     await stage.asked("session/prompt")
 
 
-@checks.must(
-    "prompt.blocks",
-    "A prompt is a list of blocks, each with a type.",
-    page=_PROMPT,
-    does="looks at `session/prompt`",
-    expects="one block or more, each with a `type`",
-)
-async def prompts_in_blocks(stage: ClientStage) -> None:
-    asked = await stage.prompted()
+# ── a prompt ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _blocks_fault(asked: AgentRequest) -> Fault:
     blocks = objects(asked.params.get("prompt"))
-    expect(blocks != [], "the prompt is empty", asked.frame)
-    for block in blocks:
-        expect(is_text(block.get("type")), "a block has no type", asked.frame)
+    if not blocks:
+        return "the prompt is empty"
+    return None if all(is_text(each.get("type")) for each in blocks) else "a block has no type"
 
 
-@checks.must(
-    "prompt.baseline",
-    "Images, audio and embedded resources are for agents that advertise them.",
-    page=page("initialization#prompt-capabilities"),
-    does="advertises none of them",
-    expects="text and links to resources alone",
+def _baseline_fault(asked: AgentRequest) -> Fault:
+    kinds = [each.get("type") for each in objects(asked.params.get("prompt"))]
+    odd = [kind for kind in kinds if kind in ("image", "audio", "resource")]
+    return f"it has a block of the type {odd[0]!r}" if odd else None
+
+
+_request(
+    "prompt.blocks",
+    "A prompt is a list of content blocks, each with a type.",
+    "session/prompt",
+    _blocks_fault,
+    page_=_PROMPT,
+    expects="at least one block, each with a `type`",
 )
-async def prompts_with_what_is_known(stage: ClientStage) -> None:
-    asked = await stage.prompted()
-    for block in objects(asked.params.get("prompt")):
-        kind = block.get("type")
-        expect(kind not in ("image", "audio", "resource"), f"it has a block {kind!r}", asked.frame)
+_request(
+    "prompt.baseline",
+    "Images, audio and embedded resources are only sent to agents that advertise them.",
+    "session/prompt",
+    _baseline_fault,
+    page_=_PROMPT,
+    does="advertises none of them",
+    expects="only text and resource links",
+)

@@ -1,18 +1,17 @@
-"""Questions to a person: permissions, cancelling, and sessions that are loaded.
+"""Questions to a person: permissions, cancelling, and loaded sessions.
 
 What only a person can do is done by the commands of `--answer`.
 """
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from dragoman.conformance.check import Checks, expect, not_applicable, page
 from dragoman.conformance.client_stage.pretend_agent import HELD, SESSION
 from dragoman.conformance.client_stage.stage import ClientStage, chosen, chunk, told
-from dragoman.conformance.loose_json import Wire, at
-from dragoman.conformance.pretend_host import AgentRequest
+from dragoman.conformance.probing.loose_json import Wire, at
+from dragoman.conformance.probing.pretend_host import AgentRequest
 
 checks: Checks[ClientStage] = Checks("client", page("tool-calls#requesting-permission"))
 _CANCEL = page("prompt-turn#cancellation")
@@ -45,8 +44,8 @@ async def _answered(stage: ClientStage, key: str = "ask", more: Wire | None = No
 
 @checks.must(
     "permission.offered",
-    "A client answers with one of the options that it was offered, or with `cancelled`.",
-    does="asks for permission",
+    "The response to a permission request is one of its options, or `cancelled`.",
+    does="requests permission",
     expects="the `optionId` of an option, or `cancelled`",
 )
 async def chooses_an_option(stage: ClientStage) -> None:
@@ -55,26 +54,26 @@ async def chooses_an_option(stage: ClientStage) -> None:
     outcome = at(reply, "result", "outcome", "outcome")
     known = [key for key, _, _ in _OPTIONS]
     right = outcome == "cancelled" or (outcome == "selected" and chosen(reply) in known)
-    expect(right, f"the answer is {outcome!r}, {chosen(reply)!r}")
+    expect(right, f"the outcome is {outcome!r} with the option {chosen(reply)!r}")
 
 
 @checks.must(
     "permission.not-cancelled",
-    "`cancelled` says that the turn is cancelled; a refusal is one of the options.",
-    does="asks for permission in a turn that nobody cancels",
-    expects="no `cancelled`",
+    "`cancelled` means that the turn was cancelled; a rejection is one of the options.",
+    does="requests permission in a turn that is not cancelled",
+    expects="an outcome other than `cancelled`",
 )
 async def refuses_with_an_option(stage: ClientStage) -> None:
     await stage.prompted()
     outcome = at(await _answered(stage, "not-cancelled"), "result", "outcome", "outcome")
-    expect(outcome != "cancelled", "the answer is cancelled, and the turn was not")
+    expect(outcome != "cancelled", "the outcome is cancelled, but the turn was not cancelled")
 
 
 @checks.must(
     "permission.unannounced",
-    "Permission may be asked for a tool call that was never announced.",
-    does="asks for permission for one",
-    expects="an answer that is not an error",
+    "A permission request may be for a tool call that was never announced.",
+    does="requests permission for one",
+    expects="a result",
 )
 async def answers_for_unannounced_calls(stage: ClientStage) -> None:
     await stage.prompted()
@@ -83,23 +82,23 @@ async def answers_for_unannounced_calls(stage: ClientStage) -> None:
 
 @checks.should(
     "permission.unknown-kind",
-    "An option of a kind that a client does not know does no harm.",
-    does="asks for permission with one more option, of an unknown kind",
-    expects="an answer that is not an error, and is not this option",
+    "An option of an unknown kind does not break the client.",
+    does="requests permission with an additional option of an unknown kind",
+    expects="a result that does not select this option",
 )
 async def survives_unknown_kinds(stage: ClientStage) -> None:
     await stage.prompted()
     options = [*_question(stage)["options"]]
     odd = {"optionId": "odd", "name": "Perhaps", "kind": "conformance_perhaps"}
     option = chosen(await _answered(stage, more={"options": [odd, *options]}))
-    expect(option != "odd", "it chose an option whose meaning it cannot know")
+    expect(option != "odd", "it selected an option of an unknown kind")
 
 
 @checks.must(
     "permission.allowed",
-    "A person who allows a call selects an option that says so.",
-    does="asks for permission, with `--answer allow`",
-    expects="an option of a kind that allows",
+    "Allowing a tool call selects an option that allows it.",
+    does="requests permission, with `--answer allow`",
+    expects="an option whose kind is `allow_once` or `allow_always`",
 )
 async def allows(stage: ClientStage) -> None:
     await _by_hand(stage, "allow", ("yes", "always"))
@@ -107,9 +106,9 @@ async def allows(stage: ClientStage) -> None:
 
 @checks.must(
     "permission.refused",
-    "A person who refuses a call selects an option that says so.",
-    does="asks for permission, with `--answer reject`",
-    expects="an option of a kind that rejects",
+    "Rejecting a tool call selects an option that rejects it.",
+    does="requests permission, with `--answer reject`",
+    expects="an option whose kind is `reject_once` or `reject_always`",
 )
 async def rejects(stage: ClientStage) -> None:
     await _by_hand(stage, "reject", ("no", "never"))
@@ -122,14 +121,14 @@ async def _by_hand(stage: ClientStage, hand: str, wanted: tuple[str, ...]) -> No
     if not stage.client.starts(hand):
         await stage.running.lend(hand)
     option = chosen(await stage.probe.reply_to(key, "the question"))
-    expect(option in wanted, f"it chose {option!r}")
+    expect(option in wanted, f"the selected option is {option!r}")
 
 
 @checks.should(
     "permission.both-open",
-    "Questions may be open at the same time, and updates come in meanwhile.",
-    does="asks twice for permission, and sends updates in between",
-    expects="an answer to each",
+    "Several permission requests may be pending while updates arrive.",
+    does="requests permission twice, with an update in between",
+    expects="a response to each",
 )
 async def answers_two_questions(stage: ClientStage) -> None:
     await stage.prompted()
@@ -151,24 +150,21 @@ async def _cancelled(stage: ClientStage, *, question: bool = False) -> Any:
     await stage.settle("an update")
     key = stage.probe.begin(_PERMISSION, _question(stage, "open")) if question else None
     if question:
-        await asyncio.sleep(_A_MOMENT)
+        await stage.moment()
         if stage.probe.replies(key):
-            not_applicable("the client answers the question by itself")
+            not_applicable("the client responds without asking a person")
     if not stage.client.starts("cancel"):
         await stage.running.lend("cancel")
     await stage.probe.until(lambda each: each.get("method") == "session/cancel", "session/cancel")
     return key
 
 
-_A_MOMENT = 0.5
-
-
 @checks.must(
     "cancel.notifies",
-    "A turn is cancelled with the notification `session/cancel`, which names its session.",
+    "A client cancels a turn with the notification `session/cancel`, which has the session id.",
     page=_CANCEL,
     does="has the turn cancelled, with `--answer cancel`",
-    expects="`session/cancel` without an id, for this session",
+    expects="`session/cancel` for this session, without a request id",
 )
 async def cancels(stage: ClientStage) -> None:
     await _cancelled(stage)
@@ -176,49 +172,48 @@ async def cancels(stage: ClientStage) -> None:
         if each.message.get("method") == "session/cancel":
             expect("id" not in each.message, "it is a request", each.frame)
             named = at(each.message, "params", "sessionId")
-            expect(named == stage.session_id, f"it names {named!r}", each.frame)
+            expect(named == stage.session_id, f"the session id is {named!r}", each.frame)
 
 
 @checks.must(
     "cancel.question",
-    "A client that cancels a turn answers its open questions with `cancelled`.",
+    "A client that cancels a turn responds to its pending permission requests with `cancelled`.",
     page=_CANCEL,
-    does="has the turn cancelled while a question is open, with `--answer cancel`",
+    does="has the turn cancelled during a permission request, with `--answer cancel`",
     expects="`cancelled`",
 )
 async def cancels_the_question(stage: ClientStage) -> None:
     key = await _cancelled(stage, question=True)
     reply = await stage.probe.reply_to(key, "the question of a cancelled turn")
     outcome = at(reply, "result", "outcome", "outcome")
-    expect(outcome == "cancelled", f"the question was answered with {outcome!r}")
+    expect(outcome == "cancelled", f"the outcome is {outcome!r}")
 
 
 @checks.should(
     "cancel.late-question",
-    "A question that comes after the cancel is answered with `cancelled`.",
+    "A permission request that arrives after the cancel gets `cancelled`.",
     page=_CANCEL,
-    does="asks for permission after the cancel, with `--answer cancel`",
+    does="requests permission after the cancel, with `--answer cancel`",
     expects="`cancelled`",
 )
 async def cancels_late_questions(stage: ClientStage) -> None:
     await _cancelled(stage)
     outcome = at(await _answered(stage, "late"), "result", "outcome", "outcome")
-    expect(outcome == "cancelled", f"the question was answered with {outcome!r}")
+    expect(outcome == "cancelled", f"the outcome is {outcome!r}")
 
 
 @checks.must(
     "cancel.waits",
-    "A cancelled turn continues until its prompt is answered; its updates are still taken.",
+    "A cancelled turn continues until the response to its prompt; updates still arrive.",
     page=_CANCEL,
-    does="sends updates after the cancel, then the answer, with `--answer cancel`",
-    expects="the connection stays until the answer",
+    does="sends an update after the cancel, then the response, with `--answer cancel`",
+    expects="the client keeps the connection open until the response",
 )
 async def waits_for_the_answer(stage: ClientStage) -> None:
     await _cancelled(stage)
     stage.say("winding up")
     await stage.settle("a cancel")
     stage.end("cancelled")
-    await asyncio.sleep(0)
 
 
 # ── sessions that are loaded ──────────────────────────────────────────────────────────────────
@@ -245,10 +240,10 @@ _LOADS: Wire = {
 
 @checks.must(
     "load.waits",
-    "A session takes prompts when it has been loaded.",
+    "A client waits until a session is loaded before it sends a prompt.",
     page=_LOAD,
-    does="replays a conversation, with `--answer load`, before it answers",
-    expects="`session/load` with the id, and the prompt after its answer",
+    does="replays a conversation before the response to `session/load`, with `--answer load`",
+    expects="`session/load` with the id, and the prompt after its response",
 )
 async def waits_for_the_load(stage: ClientStage) -> None:
     stage.needs("load")
@@ -257,15 +252,15 @@ async def waits_for_the_load(stage: ClientStage) -> None:
     loads = stage.agent.of("session/load")
     expect(loads != [], "the session was not loaded")
     named = loads[0].params.get("sessionId")
-    expect(named == SESSION, f"it loads {named!r}", loads[0].frame)
+    expect(named == SESSION, f"the session id is {named!r}", loads[0].frame)
 
 
 @checks.must(
     "load.shown-once",
-    "What is replayed is what was, not what is: a client does not have it twice.",
+    "A replayed conversation is not shown twice.",
     page=_LOAD,
-    does="replays a conversation and says a word, with `--answer load`",
-    expects="what was said before at most once among what the client prints",
+    does="replays a conversation and sends a new word, with `--answer load`",
+    expects="the client prints replayed words at most once",
 )
 async def shows_replays_once(stage: ClientStage) -> None:
     stage.needs("load")
@@ -274,6 +269,6 @@ async def shows_replays_once(stage: ClientStage) -> None:
     stage.say("[now]")
     printed = await stage.printed()
     if "[now]" not in printed:
-        not_applicable("the client prints nothing of what the agent says")
+        not_applicable("the client does not print what the agent says")
     counts = [printed.count(word) for word in ("[said]", "[now]")]
-    expect(max(counts) <= 1, f"old and new words are shown {counts} times")
+    expect(max(counts) <= 1, f"replayed and new words are shown {counts} times")

@@ -1,11 +1,11 @@
-"""Updates: what is unknown in them, when they come, and what a client shows of them."""
+"""Updates: unknown ones, when they arrive, and what a client shows of them."""
 
 from __future__ import annotations
 
 from dragoman.conformance.check import CheckFailed, Checks, expect, not_applicable, page
 from dragoman.conformance.client_stage.stage import ClientStage, chunk
-from dragoman.conformance.loose_json import Wire
-from dragoman.conformance.probe import PING
+from dragoman.conformance.probing.loose_json import Wire
+from dragoman.conformance.probing.probe import PING
 
 checks: Checks[ClientStage] = Checks("client", page("prompt-turn#3-agent-reports-output"))
 _EXTENSIONS = page("extensibility")
@@ -19,8 +19,8 @@ def _survives(
         f"updates.{key}",
         says,
         page=page_,
-        does=f"sends {what} in a turn",
-        expects="a client that still answers",
+        does=f"sends {what} during a turn",
+        expects="the client still responds to requests",
     )
     async def survives_the_update(stage: ClientStage) -> None:
         await stage.prompted()
@@ -30,27 +30,27 @@ def _survives(
 
 _survives(
     "unknown-kind",
-    "An update of a kind that a client does not know does no harm.",
+    "An update of an unknown kind does not break the client.",
     {"sessionUpdate": "conformance_gossip", "text": "psst"},
     "an update of an unknown kind",
 )
 _survives(
     "unknown-field",
-    "A field that a client does not know changes nothing.",
+    "Unknown fields are ignored.",
     {**chunk("x"), "conformanceField": {"a": [1]}, "_meta": {"conformance.example/a": None}},
     "an update with unknown fields and `_meta`",
     _EXTENSIONS,
 )
 _survives(
     "unknown-content",
-    "A block of a type that a client does not know does no harm.",
+    "A content block of an unknown type does not break the client.",
     {"sessionUpdate": "agent_message_chunk", "content": {"type": "conformance_hologram"}},
-    "a message with a block of an unknown type",
+    "a message with a content block of an unknown type",
     page("content"),
 )
 _survives(
     "unknown-tool-kind",
-    "A kind of tool that a client does not know does no harm.",
+    "A tool call of an unknown kind does not break the client.",
     {
         "sessionUpdate": "tool_call",
         "toolCallId": "odd",
@@ -63,23 +63,23 @@ _survives(
 )
 _survives(
     "unannounced-call",
-    "An update may come for a tool call that was never announced.",
+    "An update may be for a tool call that was never announced.",
     {"sessionUpdate": "tool_call_update", "toolCallId": "never seen", "status": "completed"},
     "an update for a tool call that was never announced",
     _CALLS,
 )
 _survives(
     "bad-shape",
-    "One update that cannot be read does not end the conversation.",
+    "One malformed update does not end the connection.",
     {"sessionUpdate": "tool_call", "toolCallId": 7, "title": None, "locations": "none"},
     "a tool call with fields of the wrong type",
     _CALLS,
 )
 _survives(
     "other-session",
-    "An update of a session that a client does not have does no harm.",
+    "An update for an unknown session does not break the client.",
     chunk("elsewhere"),
-    "an update of another session",
+    "an update for another session",
     "",
     "conformance-other-session",
 )
@@ -87,9 +87,9 @@ _survives(
 
 @checks.should(
     "updates.late",
-    "An update may come after the turn, and is not the end of the client.",
-    does="sends an update right behind the answer to the prompt",
-    expects="no failure: the client answers, or exits with 0",
+    "An update may arrive after the turn has ended.",
+    does="sends an update immediately after the response to the prompt",
+    expects="the client still responds to requests, or exits with code 0",
 )
 async def takes_late_updates(stage: ClientStage) -> None:
     await stage.prompted()
@@ -100,10 +100,10 @@ async def takes_late_updates(stage: ClientStage) -> None:
 
 @checks.should(
     "updates.stop-reason",
-    "A stop reason that a client does not know still ends the turn.",
+    "An unknown stop reason still ends the turn.",
     page=page("prompt-turn#stop-reasons"),
     does="ends the turn with an unknown stop reason",
-    expects="a client that answers, or ends the connection",
+    expects="the client still responds to requests, or closes the connection",
 )
 async def takes_any_stop_reason(stage: ClientStage) -> None:
     await stage.prompted()
@@ -112,21 +112,21 @@ async def takes_any_stop_reason(stage: ClientStage) -> None:
 
 
 async def _over_or_answers(stage: ClientStage, what: str) -> None:
-    """It ends the connection, or it answers: anything but silence."""
+    """It closes the connection, or it responds: anything but silence."""
     key = stage.probe.begin(PING, {})
     try:
-        await stage.probe.reply_to(key, f"a question after {what}")
+        await stage.probe.reply_to(key, f"a request after {what}")
     except CheckFailed:
         if stage.probe.over is None:
             raise
 
 
 async def _fine(stage: ClientStage, what: str) -> None:
-    """It answers, or has exited in order."""
+    """It responds, or has exited in order."""
     await _over_or_answers(stage, what)
     if stage.probe.over is not None:
         code = await stage.exited(what)
-        expect(code == 0, f"after {what}, the client exited with {code}")
+        expect(code == 0, f"after {what}, the client exited with code {code}")
 
 
 # ── what a person sees ────────────────────────────────────────────────────────────────────────
@@ -136,14 +136,14 @@ async def _shown(stage: ClientStage, *words: str) -> str:
     """What the client prints, if it prints what the agent says."""
     printed = await stage.printed()
     if not any(word in printed for word in words):
-        not_applicable("the client prints nothing of what the agent says")
+        not_applicable("the client does not print what the agent says")
     return printed
 
 
 @checks.must(
     "shown.order",
-    "What an agent says is shown in the order in which it says it.",
-    does="says thirty words, one by one, and looks at what the client prints",
+    "The output of the agent is shown in order.",
+    does="sends thirty words, one by one, and reads what the client prints",
     expects="all of them, in order",
 )
 async def shows_in_order(stage: ClientStage) -> None:
@@ -159,9 +159,9 @@ async def shows_in_order(stage: ClientStage) -> None:
 
 @checks.must(
     "shown.complete",
-    "A turn is over when it is answered, and everything before that belongs to it.",
-    does="says a word, and answers the prompt in the same piece of bytes",
-    expects="the word among what the client prints",
+    "Everything that arrives before the response to the prompt belongs to the turn.",
+    does="sends a word and the response to the prompt in one write",
+    expects="the client prints the word",
 )
 async def shows_the_end(stage: ClientStage) -> None:
     asked = await stage.prompted()
@@ -171,14 +171,14 @@ async def shows_the_end(stage: ClientStage) -> None:
     stage.together(update, {"jsonrpc": "2.0", "id": asked.id, "result": {"stopReason": "end_turn"}})
     printed = await stage.printed_after_turn()
     if "[begin]" not in printed:
-        not_applicable("the client prints nothing of what the agent says")
+        not_applicable("the client does not print what the agent says")
     expect("[end]" in printed, "the last word of the turn is missing")
 
 
 @checks.must(
     "shown.once",
-    "What an agent says once is shown once.",
-    does="says three words, and looks at what the client prints",
+    "The output of the agent is shown once.",
+    does="sends three words, and reads what the client prints",
     expects="each of them once",
 )
 async def shows_once(stage: ClientStage) -> None:
@@ -193,13 +193,13 @@ async def shows_once(stage: ClientStage) -> None:
 
 @checks.must(
     "shown.own-session",
-    "What is said in another session is not part of this one.",
-    does="says a word in the session and one in another",
-    expects="the first word alone among what the client prints",
+    "The output of one session is not shown in another.",
+    does="sends a word in the session, and one in another session",
+    expects="the client prints only the first word",
 )
 async def shows_its_session(stage: ClientStage) -> None:
     await stage.prompted()
     stage.update(chunk("[foreign] "), "conformance-other-session")
     stage.say("[own] ")
     printed = await _shown(stage, "[own]")
-    expect("[foreign]" not in printed, "it shows what was said in another session")
+    expect("[foreign]" not in printed, "the client shows the output of another session")

@@ -21,6 +21,7 @@ from typing import Protocol
 import msgspec
 
 from dragoman.conformance.client_stage import relay
+from dragoman.conformance.probing.wait_limit import family
 from dragoman.errors import ConnectionClosed
 from dragoman.process.child import Process
 from dragoman.process.spawn import spawn
@@ -48,6 +49,10 @@ class RunningClient(Protocol):
 
     agent_pid: int
     """The process that it started as its agent; 0 if there is none."""
+
+    def processes(self) -> list[int]:
+        """Those of this machine that it consists of."""
+        ...
 
     async def connected(self) -> Transport:
         """Our end of the connection to it, once it has started its agent."""
@@ -168,6 +173,9 @@ class StartedClient:
         finally:
             os.close(nothing)
             os.close(printed)
+
+    def processes(self) -> list[int]:
+        return [] if self._process is None else family(self._process.pid)
 
     async def connected(self) -> Transport:
         loop = asyncio.get_running_loop()

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from dragoman.conformance.loose_json import Wire
-from dragoman.conformance.pretend_host import AgentRequest, Refused
+from dragoman.conformance.probing.loose_json import Wire
+from dragoman.conformance.probing.pretend_host import AgentRequest, Refused
 
 SESSION: Final = "conformance-session"
 WELCOME: Final[Wire] = {

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from typing import Any, Final
 
 from dragoman.conformance.check import CheckFailed, NotApplicable, expect
 from dragoman.conformance.client_stage.client_command import ExaminedClient, RunningClient, Setting
 from dragoman.conformance.client_stage.pretend_agent import HELD, SESSION, PretendAgent
-from dragoman.conformance.evidence import Evidence
-from dragoman.conformance.loose_json import Wire, at, obj
-from dragoman.conformance.pretend_host import AgentRequest, Refused
-from dragoman.conformance.probe import Probe, frame_of
+from dragoman.conformance.probing.evidence import Evidence
+from dragoman.conformance.probing.loose_json import Wire, at, obj
+from dragoman.conformance.probing.pretend_host import AgentRequest, Refused
+from dragoman.conformance.probing.probe import Probe, frame_of
+from dragoman.conformance.probing.wait_limit import WaitLimit, ended
 from dragoman.errors import DragomanError
-from dragoman.process import process_tree
 
-_SOON: Final = 0.05
+_MOMENT_SECONDS: Final = 0.3
+"""For what a client should not do."""
+_LOOK_SECONDS: Final = 0.05
 EXIT_SECONDS: Final = 10.0
 """How long a client may take to end what it has started."""
 
@@ -27,7 +30,7 @@ class ClientStage:
     def __init__(self, client: ExaminedClient, folder: str, patience: float) -> None:
         self.client = client
         self.folder = folder
-        self.patience = patience
+        self.limit = WaitLimit(patience, self._processes)
         self.agent = PretendAgent()
         self.evidence = Evidence()
         # The agent is in a folder of its own, whose name is longer.
@@ -44,6 +47,9 @@ class ClientStage:
             await self._probe.aclose()
         if self._running is not None:
             await self._running.aclose()
+
+    def _processes(self) -> list[int]:
+        return [] if self._running is None else self._running.processes()
 
     @property
     def running(self) -> RunningClient:
@@ -77,14 +83,15 @@ class ClientStage:
     async def connect(self, *, costume: str = "", exit_code: int = 0, hand: str = "") -> None:
         """Start the client, and wait until it has started its agent."""
         await self.start(costume=costume, exit_code=exit_code, hand=hand)
+        connecting = asyncio.ensure_future(self.running.connected())
         try:
-            async with asyncio.timeout(self.patience):
-                transport = await self.running.connected()
-        except TimeoutError:
-            said = self.running.output.strip()[-200:]
-            raise CheckFailed(f"the client did not start its agent; it printed: {said}") from None
-        who = "the client"
-        self._probe = Probe(transport, self.agent, self.evidence, self.patience, who)
+            if not await self.limit.happens(lambda: asyncio.wait([connecting])):
+                said = self.running.output.strip()[-200:]
+                raise CheckFailed(f"the client did not start its agent; it printed: {said}")
+        finally:
+            connecting.cancel()
+        transport = await connecting
+        self._probe = Probe(transport, self.agent, self.evidence, self.limit, "the client")
         await self._probe.__aenter__()
 
     async def asked(self, method: str) -> AgentRequest:
@@ -154,22 +161,20 @@ class ClientStage:
 
     async def over(self, what: str) -> None:
         """Wait until the client has closed the connection. Raises CheckFailed if it stays."""
-        try:
-            async with asyncio.timeout(self.patience):
-                while self.probe.over is None:
-                    await self.probe.change()
-        except TimeoutError:
-            text = f"the client was still connected {self.patience:g} s after {what}"
-            raise CheckFailed(text) from None
+        if not await self.probe.end():
+            seconds = self.limit.seconds
+            raise CheckFailed(f"the client was still connected {seconds:g} s after {what}")
+
+    async def moment(self) -> None:
+        """Leave the client a moment for what it should not do."""
+        await self.limit.of(_MOMENT_SECONDS).rest()
 
     async def exited(self, after: str) -> int:
         """The client's exit code. Raises CheckFailed if it stays."""
-        try:
-            async with asyncio.timeout(self.patience):
-                return await self.running.exited()
-        except TimeoutError:
-            text = f"the client was still running {self.patience:g} s after {after}"
-            raise CheckFailed(text) from None
+        if not await self.limit.happens(self.running.exited):
+            seconds = self.limit.seconds
+            raise CheckFailed(f"the client was still running {seconds:g} s after {after}")
+        return await self.running.exited()
 
     async def printed(self) -> str:
         """End the turn; what the client has printed."""
@@ -179,28 +184,32 @@ class ClientStage:
     async def printed_after_turn(self) -> str:
         """What the client has printed. Raises NotApplicable if it does not exit, as one with a
         window does not."""
-        try:
-            async with asyncio.timeout(self.patience):
-                await self.running.exited()
-        except TimeoutError:
-            raise NotApplicable("the client does not exit after the turn") from None
+        await self.left()
         return self.running.output
+
+    async def left(self) -> None:
+        """Wait for the client's exit. Raises NotApplicable if it stays, as one with a window
+        does."""
+        if not await self.limit.happens(self.running.exited):
+            raise NotApplicable("the client does not exit after the turn")
 
     async def gone(self, pid: int, what: str) -> None:
         """Wait for the end of a process. Raises CheckFailed if it stays."""
-        for _ in range(int(EXIT_SECONDS / 0.1)):
-            if process_tree.state(pid).state in (b"", b"Z", b"X"):
-                return
-            await asyncio.sleep(0.1)
-        raise CheckFailed(f"{what} was still running {EXIT_SECONDS:g} s later")
+        if not await ended(pid, self.limit.of(EXIT_SECONDS)):
+            raise CheckFailed(f"{what} was still running {EXIT_SECONDS:g} s later")
 
     async def pid_in(self, path: str) -> int:
         """The pid that a program writes to a file as soon as it runs."""
-        for _ in range(int(self.patience / _SOON)):
-            if written := text_of(path).strip():
-                return int(written)
-            await asyncio.sleep(_SOON)
-        raise CheckFailed("the program that was to write its pid did not run")
+        await self.until(lambda: text_of(path).endswith("\n"), "the program did not run")
+        return int(text_of(path))
+
+    async def until(self, holds: Callable[[], bool], otherwise: str) -> None:
+        """Look repeatedly whether something holds. Raises CheckFailed if it does not in time."""
+        for _ in range(round(self.limit.seconds / _LOOK_SECONDS)):
+            if holds():
+                return
+            await self.limit.of(_LOOK_SECONDS).rest()
+        raise CheckFailed(otherwise)
 
     def path(self, name: str, text: str | None = None) -> str:
         """A file in the session's folder, with this text."""

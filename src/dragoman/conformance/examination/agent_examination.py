@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from dragoman.agents.doctor.examined_agent import WatchedTransport
 from dragoman.conformance.check import Check, CheckFailed, NotApplicable
-from dragoman.conformance.examination.examinee import Examinee, Prompts
+from dragoman.conformance.examination.agent_words import Prompts
+from dragoman.conformance.examination.examinee import Examinee
 from dragoman.conformance.examination.verdict import CheckVerdict, ConformanceReport, verdict
-from dragoman.conformance.loose_json import obj
+from dragoman.conformance.examination.watched_transport import WatchedTransport
+from dragoman.conformance.probing.loose_json import obj
 from dragoman.safe_text import single_line
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import RemoteAgent, way_to
@@ -40,16 +40,19 @@ async def examine_agent(
     with tempfile.TemporaryDirectory(prefix="dragoman-conformance-") as folder:
         is_elsewhere = isinstance(agent, RemoteAgent) and agent.files != "here"
         cwd = _ELSEWHERE if is_elsewhere else folder
-        async with Examinee(_start(agent), cwd, patience, exit_seconds, prompts) as examinee:
+        async with Examinee(
+            way_in(agent), cwd, patience, exit_seconds, prompts, by_line=goes_by_line(agent)
+        ) as examinee:
             for check in checks:
-                reached = await _judge(examinee, check)
+                reached = await judge(examinee, check)
                 report.verdicts.append(reached)
                 told(reached)
             await _introduced(examinee, report)
     return report
 
 
-def _start(agent: AgentCommand | RemoteAgent | Start) -> Start:
+def way_in(agent: AgentCommand | RemoteAgent | Start) -> Start:
+    """How a connection to it is opened."""
     match agent:
         case AgentCommand():
             return partial(WatchedTransport.start, agent)
@@ -59,7 +62,13 @@ def _start(agent: AgentCommand | RemoteAgent | Start) -> Start:
             return agent
 
 
-async def _judge(examinee: Examinee, check: Check[Examinee]) -> CheckVerdict:
+def goes_by_line(agent: AgentCommand | RemoteAgent | Start) -> bool:
+    """Whether messages follow each other on one stream."""
+    return not isinstance(agent, RemoteAgent) or agent.url.lower().startswith("ws")
+
+
+async def judge(examinee: Examinee, check: Check[Examinee]) -> CheckVerdict:
+    """Make one check."""
     mark, start = examinee.evidence.mark, time.monotonic()
 
     def done(outcome: Any, text: str = "", frames: list[str] | None = None) -> CheckVerdict:
@@ -82,9 +91,8 @@ async def _judge(examinee: Examinee, check: Check[Examinee]) -> CheckVerdict:
 async def _introduced(examinee: Examinee, report: ConformanceReport) -> None:
     """Note what the agent calls itself."""
     try:
-        async with asyncio.timeout(examinee.patience):
-            info = obj((await examinee.welcome()).get("agentInfo"))
-    except (CheckFailed, TimeoutError):
+        info = obj((await examinee.welcome()).get("agentInfo"))
+    except CheckFailed:
         return
     report.name = single_line(str(info.get("name") or report.name), _NAME_CHARACTERS)
     report.version = single_line(str(info.get("version") or ""), _NAME_CHARACTERS)

@@ -1,100 +1,57 @@
 """The agent under examination: how to reach it, and what has been seen of it already.
 
-Checks share a connection as long as it is in order, and look at the same few turns: a prompt costs
-an agent more than all the rest.
+Checks share a connection as long as it is in order, and look at the same few turns.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from functools import partial
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
-import msgspec
-
-from dragoman._version import __version__
-from dragoman.conformance.check import CheckFailed, NotApplicable, expect
-from dragoman.conformance.evidence import Evidence
-from dragoman.conformance.loose_json import Wire, at, is_text, obj
-from dragoman.conformance.pretend_host import (
+from dragoman.conformance.check import CheckFailed, NotApplicable
+from dragoman.conformance.examination.agent_words import Prompts, hello, prompt, text_of
+from dragoman.conformance.examination.observations import (
+    AgentExit,
+    Reopening,
+    ShortTurn,
+    TurnKind,
+    WorkTurn,
+)
+from dragoman.conformance.examination.watched_transport import WatchedTransport, left_below
+from dragoman.conformance.probing.evidence import Evidence
+from dragoman.conformance.probing.loose_json import Wire, at, is_text, obj
+from dragoman.conformance.probing.pretend_host import (
     CANCELLED,
     EVERYTHING,
     NOTHING,
-    AgentRequest,
     Consent,
     PretendHost,
 )
-from dragoman.conformance.probe import Probe, Received, error_code, error_text, is_error, updates_of
+from dragoman.conformance.probing.probe import Probe, error_code, error_text
+from dragoman.conformance.probing.wait_limit import WaitLimit, ended, family
 from dragoman.errors import DragomanError
-from dragoman.transport.transport import Start
+from dragoman.transport.transport import Start, Transport
 
-TINY: Final = "Reply with the single word: ready. Use no tools."
-LONG: Final = "Count from 1 to 500, one number on each line. Use no tools."
-WORK: Final = (
-    "Do these two things with your tools, then stop. First create the file conformance.txt in the "
-    "current directory, containing the word ready. Then run the command: echo ready"
-)
-FILE: Final = "conformance.txt"
-STOP_REASONS: Final = ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled")
-
+_LEAVE_SECONDS: Final = 2.0
+"""What an agent may need to write down what it has to remember."""
 LATE_SECONDS: Final = 0.3
-"""What may still be on its way behind an answer."""
+"""What may still be on its way after an answer."""
 _SIGN_IN: Final = -32000
 
 AgentProbe: TypeAlias = Probe[PretendHost]
 """A connection to an agent."""
 
-Kind: TypeAlias = Literal["allow", "reject", "fail", "cancel", "bare"]
-"""The turns that are looked at: how questions are answered, and one of a client that offers
-nothing."""
-_CONSENT: Final[dict[Kind, Consent]] = {"cancel": "hold", "bare": "allow"}
-
-
-class Prompts(msgspec.Struct, frozen=True):
-    """What the agent is asked to do. A stand-in for a model may need other words."""
-
-    short: str = TINY
-    """To say something."""
-    long: str = LONG
-    """To continue for a while, so that it can be cancelled."""
-    work: str = WORK
-    """To write a file and to run a command."""
-
-    def within(self, cwd: str) -> Prompts:
-        """The same for a folder, which they may name as {cwd}."""
-        return Prompts(*(text.replace("{cwd}", cwd) for text in msgspec.structs.astuple(self)))
-
-
-class WorkTurn(msgspec.Struct, kw_only=True):
-    """A turn in which the agent was to use its tools."""
-
-    session_id: str
-    cwd: str
-    reply: Wire
-    received: list[Received]
-    """From the prompt on, and a moment longer than to its answer."""
-    before_reply: int
-    """How many of them came before the answer."""
-    host: PretendHost
-
-    @property
-    def updates(self) -> list[tuple[Wire, bytes]]:
-        """The updates of the session, each with its frame."""
-        return updates_of(self.received, self.session_id)
-
-    def of(self, *kinds: str) -> list[tuple[Wire, bytes]]:
-        """The updates of these kinds."""
-        return [(told, frame) for told, frame in self.updates if told.get("sessionUpdate") in kinds]
-
-    def asked(self, *prefixes: str) -> list[AgentRequest]:
-        """What the agent asked for in it, which there has to be. Raises NotApplicable."""
-        found = self.host.of(*prefixes)
-        if not found:
-            raise NotApplicable(f"the agent sent no {' or '.join(prefixes)} request")
-        return found
+_CONSENT: Final[dict[TurnKind, Consent]] = {
+    "allow": "allow",
+    "reject": "reject",
+    "fail": "fail",
+    "cancel": "hold",
+    "bare": "allow",
+}
+T = TypeVar("T")
 
 
 class Examinee:
@@ -107,22 +64,27 @@ class Examinee:
         patience: float = 20.0,
         exit_seconds: float = 5.0,
         prompts: Prompts | None = None,
+        *,
+        capabilities: Wire = EVERYTHING,
+        by_line: bool = True,
     ) -> None:
+        """`patience` bounds each wait for an answer, `exit_seconds` that for the agent's end.
+        `by_line` says whether messages follow each other on one stream."""
         self.start = start
         self.cwd = cwd
-        self.patience = patience
         self.prompts = (prompts or Prompts()).within(cwd)
+        self.patience = patience
         self.exit_seconds = exit_seconds
-        """How long it may take to end."""
+        self.by_line = by_line
         self.evidence = Evidence()
         self.evidence.call(cwd, "$CWD")
+        self._capabilities = capabilities
         self._shared: AgentProbe | None = None
         self._welcome: Wire | None = None
-        self._turns: dict[Kind, WorkTurn | Exception] = {}
-        self._greeting: AgentProbe | None = None
+        self._known: dict[str, Any] = {}
         self._sessions = 0
 
-    async def __aenter__(self) -> Examinee:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -133,38 +95,59 @@ class Examinee:
     @asynccontextmanager
     async def stranger(self) -> AsyncGenerator[AgentProbe]:
         """A connection of its own, on which nothing was said."""
-        try:
-            transport = await self.start()
-        except DragomanError as error:
-            raise CheckFailed(f"the agent cannot be started: {error}") from error
-        async with Probe(transport, PretendHost(), self.evidence, self.patience) as probe:
+        async with self._probe(await self._started()) as probe:
+            try:
+                yield probe
+            finally:
+                await _left(probe)
+
+    @asynccontextmanager
+    async def own(self, capabilities: Wire | None = None) -> AsyncGenerator[AgentProbe]:
+        """A connection of its own, introduced."""
+        async with self.stranger() as probe:
+            await self._introduced(probe, capabilities)
             yield probe
 
     @asynccontextmanager
-    async def own(self, capabilities: Wire = EVERYTHING) -> AsyncGenerator[AgentProbe]:
-        """A connection of its own, introduced."""
+    async def process(self) -> AsyncGenerator[tuple[AgentProbe, WatchedTransport]]:
+        """A connection of its own to an agent whose process is ours, introduced. Raises
+        NotApplicable."""
         async with self.stranger() as probe:
-            await introduce(probe, capabilities)
-            yield probe
+            if not isinstance(probe.transport, WatchedTransport):
+                raise NotApplicable("the agent is not a process of this machine")
+            await self._introduced(probe)
+            yield probe, probe.transport
 
     async def probe(self) -> AgentProbe:
         """The connection that checks share."""
         if self._shared is not None and self._shared.over is not None:
             await self.drop()
         if self._shared is None:
-            try:
-                transport = await self.start()
-            except DragomanError as error:
-                raise CheckFailed(f"the agent cannot be started: {error}") from error
-            probe = await Probe(transport, PretendHost(), self.evidence, self.patience).__aenter__()
-            self._shared = probe
-            self._welcome = await introduce(probe)
+            self._shared = await self._probe(await self._started()).__aenter__()
+            self._welcome = await self._introduced(self._shared)
         return self._shared
+
+    async def _started(self) -> Transport:
+        try:
+            return await self.start()
+        except DragomanError as error:
+            raise CheckFailed(f"the agent cannot be started: {error}") from error
+
+    def _probe(self, transport: Transport) -> AgentProbe:
+        limit = WaitLimit(self.patience)
+        if isinstance(transport, WatchedTransport):
+            limit = WaitLimit(self.patience, partial(family, transport.pid))
+        return Probe(transport, PretendHost(), self.evidence, limit)
+
+    async def _introduced(self, probe: AgentProbe, capabilities: Wire | None = None) -> Wire:
+        offered = self._capabilities if capabilities is None else capabilities
+        return await probe.result("initialize", hello(offered))
 
     async def drop(self) -> None:
         """End the shared connection: what comes next gets a new one."""
         probe, self._shared = self._shared, None
         if probe is not None:
+            await _left(probe)
             await probe.aclose()
 
     async def welcome(self) -> Wire:
@@ -184,7 +167,7 @@ class Examinee:
         if await self.offers(*path) is None:
             raise NotApplicable(f"the agent does not advertise {'.'.join(path)}")
 
-    # ── sessions and turns ────────────────────────────────────────────────────────────────────
+    # ── sessions ──────────────────────────────────────────────────────────────────────────────
 
     async def opened(self, probe: AgentProbe, folder: str = "") -> Wire:
         """The result of `session/new`, in a folder below ours if one is named. Raises
@@ -194,7 +177,7 @@ class Examinee:
             os.makedirs(cwd, exist_ok=True)
         reply = await probe.call("session/new", {"cwd": cwd, "mcpServers": []})
         if error_code(reply) == _SIGN_IN:
-            raise NotApplicable("the agent requires a sign-in first")
+            raise NotApplicable(f"the agent requires a sign-in first: {error_text(reply)}")
         if reply.get("error") is not None:
             raise CheckFailed(f"session/new was answered with an error: {error_text(reply)}")
         made = obj(reply.get("result"))
@@ -212,104 +195,135 @@ class Examinee:
         first, second = [await self.opened(probe, "twins") for _ in range(2)]
         return str(first.get("sessionId")), str(second.get("sessionId"))
 
-    async def turn(self, kind: Kind) -> WorkTurn:
-        """A turn in which the agent works, taken once."""
-        if kind not in self._turns:
-            try:
-                self._turns[kind] = await self._taken(kind)
-            except (CheckFailed, NotApplicable) as error:
-                self._turns[kind] = error
-        taken = self._turns[kind]
-        if isinstance(taken, Exception):
-            raise taken
-        return taken
-
-    async def _taken(self, kind: Kind) -> WorkTurn:
-        async with self.own(NOTHING if kind == "bare" else EVERYTHING) as probe:
-            probe.host = PretendHost(_CONSENT.get(kind, kind))  # type: ignore[arg-type]
-            session_id, mark = await self.session(probe), len(probe.received)
-            key = probe.begin("session/prompt", prompt(session_id, self.prompts.work))
-            if kind == "cancel":
-                try:
-                    async with asyncio.timeout(self.patience):
-                        await self._cancel_at_question(probe, session_id, key)
-                except TimeoutError:
-                    why = f"the agent asked and answered nothing within {self.patience:g} s"
-                    raise CheckFailed(why) from None
-            reply = await probe.reply_to(key, "session/prompt")
-            before = probe.last_reply - mark
-            await asyncio.sleep(LATE_SECONDS)
-            received = probe.received[mark:]
-            return WorkTurn(
-                session_id=session_id,
-                cwd=self.cwd,
-                reply=reply,
-                received=received,
-                before_reply=before,
-                host=probe.host,
-            )
-
-    async def _cancel_at_question(self, probe: AgentProbe, session_id: str, key: Any) -> None:
-        while not probe.host.held:
-            if probe.replies(key):
-                raise NotApplicable("the agent asked no permission")
-            if probe.over is not None:
-                raise CheckFailed(f"the agent ended in the turn: {probe.over}")
-            await probe.change()
-        probe.notify("session/cancel", {"sessionId": session_id})
-        probe.host.consent = "reject"
-        for asked in probe.host.held:
-            probe.grant(asked, CANCELLED)
-
-    async def greeting(self) -> AgentProbe:
-        """A connection, by now closed, on which the agent answered a handshake, a new session and
-        an unknown method."""
-        if self._greeting is None:
-            async with self.own() as probe:
-                await self.session(probe)
-                await probe.settle()
-            self._greeting = probe
-        return self._greeting
-
     async def first_turn(self, probe: AgentProbe) -> str:
         """A session with one short turn in it."""
         session_id = await self.session(probe)
         await probe.result("session/prompt", prompt(session_id, self.prompts.short))
         return session_id
 
-    def wrote(self, turn: WorkTurn) -> bool:
-        """Whether the file is there, by whatever means."""
-        here = Path(self.cwd, FILE)
-        return here.exists() or any(path.endswith(FILE) for path in turn.host.files)
+    # ── what is seen once ─────────────────────────────────────────────────────────────────────
+
+    async def once(self, name: str, see: Callable[[], Awaitable[T]]) -> T:
+        """What `see` brings the first time; what it raises then is raised each time."""
+        if name not in self._known:
+            try:
+                self._known[name] = await see()
+            except (CheckFailed, NotApplicable) as error:
+                self._known[name] = error
+        found = self._known[name]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def greeting(self) -> AgentProbe:
+        """A connection, by now closed, on which the agent answered a handshake, a new session and
+        an unknown method."""
+        return await self.once("greeting", self._greeted)
+
+    async def _greeted(self) -> AgentProbe:
+        async with self.own() as probe:
+            await self.session(probe)
+            await probe.settle()
+        return probe
+
+    async def short_turn(self) -> ShortTurn:
+        """A turn in which the agent says something."""
+        return await self.once("short turn", self._short_turn)
+
+    async def _short_turn(self) -> ShortTurn:
+        probe = await self.probe()
+        session_id = await self.session(probe)
+        reply = await probe.call("session/prompt", prompt(session_id, self.prompts.short))
+        return ShortTurn(session_id, reply, probe.updates(session_id))
+
+    async def turn(self, kind: TurnKind) -> WorkTurn:
+        """A turn in which the agent works."""
+        return await self.once(f"turn {kind}", partial(self._worked, kind))
+
+    async def _worked(self, kind: TurnKind) -> WorkTurn:
+        async with self.own(NOTHING if kind == "bare" else None) as probe:
+            probe.host = PretendHost(_CONSENT[kind])
+            session_id, mark = await self.session(probe), len(probe.received)
+            key = probe.begin("session/prompt", prompt(session_id, self.prompts.work))
+            if kind == "cancel":
+                await self._cancel_at_question(probe, session_id, key)
+            reply = await probe.reply_to(key, "session/prompt")
+            before = probe.last_reply - mark
+            if kind == "allow":
+                await probe.limit.of(LATE_SECONDS).rest()
+            return WorkTurn(
+                session_id=session_id,
+                reply=reply,
+                received=probe.received[mark:],
+                before_reply=before,
+                host=probe.host,
+            )
+
+    async def _cancel_at_question(self, probe: AgentProbe, session_id: str, key: Any) -> None:
+        wait = probe.limit.wait()
+        while not probe.host.held:
+            if probe.replies(key):
+                raise NotApplicable("the agent asked no permission")
+            if probe.over is not None:
+                raise CheckFailed(f"the agent ended in the turn: {probe.over}")
+            if not await probe.change(wait):
+                why = f"the agent asked and answered nothing within {self.patience:g} s"
+                raise CheckFailed(why)
+        probe.notify("session/cancel", {"sessionId": session_id})
+        probe.host.consent = "reject"
+        for asked in probe.host.held:
+            probe.grant(asked, CANCELLED)
+
+    async def reopening(self, method: str) -> Reopening:
+        """A session with one turn, opened again with `session/load` or `session/resume`. Raises
+        NotApplicable if nothing was said that could be replayed."""
+        return await self.once(method, partial(self._reopened, method))
+
+    async def _reopened(self, method: str) -> Reopening:
+        first = await self.probe()
+        session_id = await self.first_turn(first)
+        if not text_of(first.updates(session_id)).strip():
+            raise NotApplicable("the agent said nothing that could be replayed")
+        # Others can have it only when this connection is closed.
+        await self.drop()
+        async with self.own() as probe:
+            return await self.opened_again(probe, method, session_id)
+
+    async def opened_again(self, probe: AgentProbe, method: str, session_id: str) -> Reopening:
+        """What comes when a session is opened again on this connection."""
+        mark = len(probe.received)
+        await probe.result(method, self.where(session_id))
+        answered = probe.last_reply
+        await probe.limit.of(LATE_SECONDS).rest()
+        return Reopening(
+            probe.updates(session_id, mark, answered), probe.updates(session_id, answered)
+        )
+
+    def where(self, session_id: str) -> Wire:
+        """The params of what opens a session that exists."""
+        return {"sessionId": session_id, "cwd": self.cwd, "mcpServers": []}
+
+    async def departure(self) -> AgentExit:
+        """How the agent ends. Raises NotApplicable if its process is not ours."""
+        return await self.once("departure", self._departed)
+
+    async def _departed(self) -> AgentExit:
+        async with self.process() as (probe, process):
+            await self.session(probe)
+            return await self.seen_off(probe, process)
+
+    async def seen_off(self, probe: AgentProbe, process: WatchedTransport) -> AgentExit:
+        """What becomes of a process whose input ends."""
+        keeper, limit = process.keeper(), probe.limit.of(self.exit_seconds)
+        status = await process.end_input(limit)
+        if status is None:
+            return AgentExit(None, [])
+        left = left_below(keeper)
+        names = [name for pid, name in left.items() if not await ended(pid, limit)]
+        return AgentExit(status, sorted(names))
 
 
-async def introduce(probe: AgentProbe, capabilities: Wire = EVERYTHING, version: int = 1) -> Wire:
-    """Say hello; what the agent says of itself."""
-    params = hello(capabilities, version)
-    return await probe.result("initialize", params)
-
-
-def hello(capabilities: Wire = EVERYTHING, version: int = 1) -> Wire:
-    """The params of `initialize`."""
-    info = {"name": "dragoman-conformance", "title": "Dragoman", "version": __version__}
-    if version == 2:
-        return {"protocolVersion": version, "capabilities": {}, "info": info}
-    return {"protocolVersion": version, "clientCapabilities": capabilities, "clientInfo": info}
-
-
-def prompt(session_id: str, *parts: str | Wire) -> Wire:
-    """The params of `session/prompt`; a text is a block."""
-    blocks = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
-    return {"sessionId": session_id, "prompt": blocks}
-
-
-def text_of(updates: list[Wire], kind: str = "agent_message_chunk") -> str:
-    """The text of message chunks."""
-    said = [told for told in updates if told.get("sessionUpdate") == kind]
-    return "".join(str(at(told, "content", "text") or "") for told in said)
-
-
-def ended(reply: Wire) -> str:
-    """The stop reason of a prompt. Raises CheckFailed for an error."""
-    expect(not is_error(reply), f"the turn ended with an error: {error_text(reply)}")
-    return str(at(reply, "result", "stopReason"))
+async def _left(probe: AgentProbe) -> None:
+    """Let the agent exit by itself: on a busy machine, that takes longer than a transport waits."""
+    if isinstance(probe.transport, WatchedTransport):
+        await probe.transport.end_input(probe.limit.of(_LEAVE_SECONDS))

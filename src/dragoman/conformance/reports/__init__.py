@@ -6,11 +6,26 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Final
 
-from dragoman.conformance.examination.verdict import ConformanceReport
+import msgspec
+
+from dragoman.conformance.check import LEVELS
+from dragoman.conformance.examination.verdict import ConformanceReport, Outcome
 from dragoman.conformance.reports.badge import badge
 from dragoman.conformance.reports.junit import junit
-from dragoman.conformance.reports.report_json import report_json
 from dragoman.conformance.reports.report_page import report_page
+
+_OUTCOMES: Final[tuple[Outcome, ...]] = ("pass", "fail", "skip")
+
+
+def report_json(report: ConformanceReport) -> str:
+    """One object: what was examined, the counts by level, and a verdict on each check."""
+    counts = {
+        level: {outcome: report.count(outcome, level) for outcome in _OUTCOMES} for level in LEVELS
+    }
+    fields = {"side": report.side, "name": report.name, "version": report.version}
+    whole = {**fields, "counts": counts, "verdicts": report.verdicts}
+    return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n"
+
 
 FORMATS: Final[dict[str, Callable[[ConformanceReport], str]]] = {
     ".json": report_json,

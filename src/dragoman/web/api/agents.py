@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.agents.doctor.examination import examine
 from dragoman.agents.listing import list_agents
 from dragoman.agents.settings.settings_file import ModelProvider
 from dragoman.agents.sign_ins import SignInNotes
 from dragoman.client.capabilities import AuthMethod
+from dragoman.conformance.doctor.check_up import examine
 from dragoman.errors import UnknownAgent, Unsupported
 from dragoman.host.forms.elicitation import ElicitationAnswer
 from dragoman.hub.running.agent_pool import known_sessions

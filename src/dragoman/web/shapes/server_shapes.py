@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from dragoman.agents.doctor.examined_agent import Grade, Report
 from dragoman.agents.listing import ListedAgent
 from dragoman.client.client_options import Archived
+from dragoman.conformance.doctor.doctor_report import Grade, Report
 from dragoman.ui_stream import UIMessage
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=500)]

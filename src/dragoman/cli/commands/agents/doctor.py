@@ -8,12 +8,12 @@ import sys
 
 import msgspec
 
-from dragoman.agents.doctor.examination import examine
-from dragoman.agents.doctor.examined_agent import Finding, Grade, Report
 from dragoman.cli.exit_codes import Exit, UsageError
 from dragoman.cli.render.printed_json import indented_json
 from dragoman.cli.render.style import BOLD, DIM, GREEN, RED, YELLOW, Style, wants_colour
 from dragoman.cli.run import agent_setup
+from dragoman.conformance.doctor.check_up import examine
+from dragoman.conformance.doctor.doctor_report import Finding, Grade, Report
 from dragoman.safe_text import sanitise
 from dragoman.transport.target import name_of
 

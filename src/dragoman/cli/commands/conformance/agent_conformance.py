@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     checks = chosen(options, "agent")
     name, agent = _agent(options)
     from dragoman.conformance.examination.agent_examination import examine_agent
-    from dragoman.conformance.examination.examinee import Prompts
+    from dragoman.conformance.examination.agent_words import Prompts
 
     prompts = Prompts(**dict(map(_prompt, options.prompt)))
 

@@ -14,8 +14,7 @@ from dragoman.cli.render.style import BOLD, DIM, GREEN, RED, YELLOW, Style, want
 from dragoman.conformance.catalogue import UnknownCheck, find, select, table
 from dragoman.conformance.check import LEVELS, Check, Side
 from dragoman.conformance.examination.verdict import CheckVerdict, ConformanceReport
-from dragoman.conformance.reports import FORMATS, written
-from dragoman.conformance.reports.report_json import report_json
+from dragoman.conformance.reports import FORMATS, report_json, written
 from dragoman.safe_text import sanitise
 
 _MARKS = {"pass": ("pass", GREEN), "fail": ("FAIL", RED), "skip": ("skip", DIM)}

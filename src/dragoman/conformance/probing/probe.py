@@ -11,10 +11,11 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
-from dragoman.conformance.check import CheckFailed
-from dragoman.conformance.evidence import Evidence
-from dragoman.conformance.loose_json import Wire, at, obj
-from dragoman.conformance.pretend_host import AgentRequest, Refused
+from dragoman.conformance.check import CheckFailed, NoResponse
+from dragoman.conformance.probing.evidence import Evidence
+from dragoman.conformance.probing.loose_json import Wire, at, obj
+from dragoman.conformance.probing.pretend_host import AgentRequest, Refused
+from dragoman.conformance.probing.wait_limit import Wait, WaitLimit
 from dragoman.errors import DragomanError
 from dragoman.transport.transport import Transport
 from dragoman.wire.framing import Framer
@@ -49,7 +50,7 @@ class Probe(Generic[Host]):
         transport: Transport,
         host: Host,
         evidence: Evidence,
-        patience: float,
+        limit: WaitLimit,
         who: str = "the agent",
     ) -> None:
         self.transport = transport
@@ -60,8 +61,8 @@ class Probe(Generic[Host]):
         """Lines that are not JSON-RPC messages."""
         self.over: DragomanError | None = None
         """Why the connection ended, once it has."""
+        self.limit = limit
         self._evidence = evidence
-        self._patience = patience
         self._changed = asyncio.Event()
         self._framer = Framer()
         self._numbers = 0
@@ -109,36 +110,41 @@ class Probe(Generic[Host]):
         """The result of a request that has to succeed. Raises CheckFailed for an error."""
         reply = await self.call(method, params)
         if reply.get("error") is not None:
-            raise CheckFailed(f"{method} was answered with an error: {error_text(reply)}")
+            raise CheckFailed(f"{method} failed: {error_text(reply)}")
         return obj(reply.get("result"))
 
     # ── waiting ───────────────────────────────────────────────────────────────────────────────
 
     async def reply_to(self, key: Any, method: str = "the request") -> Wire:
         """The reply with this id, and no other. Raises CheckFailed if there is none."""
-        found = await self.until(lambda each: is_reply(each, key), f"an answer to {method}")
+        found = await self.until(lambda each: is_reply(each, key), f"a response to {method}")
         return found.message
 
     async def until(self, wanted: Callable[[Wire], bool], what: str, since: int = 0) -> Received:
         """The first message that is wanted, of those received from `since` on."""
-        start = since
-        try:
-            async with asyncio.timeout(self._patience):
-                while True:
-                    for each in self.received[start:]:
-                        if wanted(each.message):
-                            return each
-                    start = len(self.received)
-                    if self.over is not None:
-                        raise CheckFailed(f"{self.who} ended before {what} came: {self.over}")
-                    await self.change()
-        except TimeoutError:
-            raise CheckFailed(f"{what} did not come within {self._patience:g} s") from None
+        start, wait = since, self.limit.wait()
+        while True:
+            for each in self.received[start:]:
+                if wanted(each.message):
+                    return each
+            start = len(self.received)
+            if self.over is not None:
+                raise NoResponse(f"{self.who} ended before {what} came: {self.over}")
+            if not await self.change(wait):
+                raise NoResponse(f"{what} did not come within {self.limit.seconds:g} s")
 
-    async def change(self) -> None:
-        """Wait for something to happen."""
+    async def change(self, wait: Wait) -> bool:
+        """Wait for something to arrive, or for the end; whether it came in time."""
         self._changed.clear()
-        await self._changed.wait()
+        return await wait.happens(self._changed.wait)
+
+    async def end(self) -> bool:
+        """Wait for the end of the connection; whether it came in time."""
+        wait = self.limit.wait()
+        while self.over is None:
+            if not await self.change(wait):
+                return False
+        return True
 
     async def settle(self, after: str = "it") -> None:
         """Wait until the other side has read all that was sent, and answered what it answers at
@@ -146,7 +152,7 @@ class Probe(Generic[Host]):
         try:
             await self.call(PING, {})
         except CheckFailed as failed:
-            raise CheckFailed(f"after {after}, {self.who} answered nothing: {failed}") from None
+            raise NoResponse(f"after {after}, {self.who} stopped responding: {failed}") from None
 
     # ── what arrives ──────────────────────────────────────────────────────────────────────────
 

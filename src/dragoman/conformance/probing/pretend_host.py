@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from dragoman.conformance.loose_json import Wire, objects
+from dragoman.conformance.probing.loose_json import Wire, objects
 
 Consent: TypeAlias = Literal["allow", "reject", "hold", "fail"]
 """How permission requests are answered; `hold` leaves them open."""

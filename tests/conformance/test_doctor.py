@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -20,10 +21,10 @@ from support.peers import soon, tidy_loop
 from support.server_process import free_port
 from support.socket_server import frame, socket_server
 
-from dragoman.agents.doctor import checks
-from dragoman.agents.doctor.examination import examine
-from dragoman.agents.doctor.examined_agent import Report
 from dragoman.bridge.http_connections import HttpConnection
+from dragoman.conformance.doctor import front_door
+from dragoman.conformance.doctor.check_up import examine
+from dragoman.conformance.doctor.doctor_report import Report
 from dragoman.testing import ScriptedAgent
 from dragoman.testing import faults as f
 from dragoman.testing.demo.demo_agent import DemoAgent
@@ -111,7 +112,11 @@ async def test_a_certificate_that_is_not_trusted_is_told(secure: str, tmp_path: 
 async def test_an_agent_that_answers_nothing_is_not_waited_for(scheme: str) -> None:
     deaf = ScriptedAgent(answers={"initialize": f.NEVER})
     report = await examined(deaf, scheme, seconds=0.5)
-    assert first(report) == ("reach", "fail", "no answer within 0.5 s")
+    assert first(report) == (
+        "reach",
+        "fail",
+        "a response to initialize did not come within 0.5 s",
+    )
 
 
 async def test_an_agent_that_dies_in_its_turn_is_told(scheme: str) -> None:
@@ -143,7 +148,7 @@ async def test_a_session_that_the_http_server_itself_refuses_is_no_fault(
     async def strict(
         connection: HttpConnection, frame: bytes, message: Outline, session: str | None
     ) -> None:
-        if session == "no-such-session":
+        if session == "conformance-no-such-session":
             raise RequestFailed(404, "unknown_session", "there is no such session")
         await take(connection, frame, message, session)
 
@@ -169,7 +174,7 @@ async def test_a_session_that_the_http_server_itself_refuses_is_no_fault(
     ],
 )
 def test_what_goes_over_a_network_in_the_clear_is_a_warning(url: str, grade: str) -> None:
-    assert checks.encryption(RemoteAgent(url)).grade == grade
+    assert front_door.encryption(RemoteAgent(url)).grade == grade
 
 
 class OpenDoor:
@@ -180,13 +185,15 @@ class OpenDoor:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        is_hello = b'"initialize"' in await request.body()
+        said = await request.body()
+        key = json.loads(said)["id"] if b'"initialize"' in said else None
         if request.method == "GET":
             response = Response(b": hello\n\n", media_type="text/event-stream")
         elif self._status != 200 and "x-key" not in request.headers:
             response = Response(status_code=self._status)
         else:
-            body = b'{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}' if is_hello else b""
+            answer = {"jsonrpc": "2.0", "id": key, "result": {"protocolVersion": 1}}
+            body = b"" if key is None else json.dumps(answer).encode()
             response = Response(body, headers={"Acp-Connection-Id": "c1"})
         await response(scope, receive, send)
 
@@ -219,7 +226,7 @@ async def test_a_door_that_is_open_to_strangers_is_a_warning(
     status: int, headers: dict[str, str], grade: str, words: str
 ) -> None:
     async with tidy_loop(), door(status) as url:
-        outcome = await checks.strangers(RemoteAgent(url, headers), "/tmp")
+        outcome = await front_door.strangers(RemoteAgent(url, headers), 5.0)
     assert (outcome.grade, words in outcome.text) == (grade, True), outcome.text
 
 
@@ -242,7 +249,7 @@ async def test_a_door_that_is_shut_again_is_known_to_be_shut_only_when_it_says_w
 ) -> None:
     async with tidy_loop(), socket_server() as server:
         agent = RemoteAgent(server.url, {"X-Key": "k"})
-        checking = asyncio.create_task(checks.strangers(agent, "/tmp"))
+        checking = asyncio.create_task(front_door.strangers(agent, 5.0))
         stranger = await server.connection()
         assert "X-Key" not in server.requests[0].headers
         if close is None:
