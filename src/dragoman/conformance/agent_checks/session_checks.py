@@ -507,7 +507,8 @@ async def changes_options(examinee: Examinee) -> None:
     expect(now != [], "the response has no configOptions")
     current = [each.get("currentValue") for each in now if each.get("id") == wanted["configId"]]
     expect(current == [value], f"after it was set to {value!r}, the option is {current}")
-    await probe.result("session/set_config_option", {**wanted, "value": before})
+    # An agent may remember it for its other sessions.
+    await probe.call("session/set_config_option", {**wanted, "value": before})
 
 
 def _odd_setting(key: str, says: str, change: Wire, does: str) -> None:
