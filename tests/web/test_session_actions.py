@@ -420,3 +420,28 @@ async def test_a_parked_prompt_is_settled(tmp_path: Path, action: str) -> None:
         assert after["parked"] is None
         assert (await web.detail(session_id))["parked"] is None
         assert (await web.refused("POST", path, {"action": "drop"}))[0] == 409
+
+
+async def test_another_agent_continues_a_session(tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    async def hear(turn: AgentTurn) -> None:
+        heard.append(turn.text)
+        turn.say("done")
+
+    agents = {"scripted": ScriptedAgent(hear), "other": ScriptedAgent(hear)}
+    async with served(tmp_path, agents) as web:
+        session_id = await web.new_session()
+        path = f"/api/sessions/{session_id}/handoff"
+        assert await web.refused("POST", path, {"agent": "other"}) == (409, "nothing")
+        await web.prompt(session_id)
+        await web.until(session_id, "idle")
+        reply = await web.call("POST", path, {"agent": "other", "text": "finish it"})
+        after = await web.until(reply["session"], "idle")
+        assert after["agent"] == "other"
+        assert "> go" in heard[1]
+        assert heard[1].endswith("finish it")
+        assert await web.refused("POST", path, {"agent": "nobody"}) == (404, "unknown_agent")
+        assert (await web.refused("POST", path, {"agent": 5}))[0] == 400
+        missing = "/api/sessions/s-none/handoff"
+        assert (await web.refused("POST", missing, {"agent": "other"}))[0] == 404

@@ -93,6 +93,9 @@ _STATUSES: list[tuple[type[Exception], int, str]] = [
 _REFUSALS = {
     "settled": 409,
     "queue_full": 409,
+    "busy": 409,
+    "nothing": 409,
+    "elsewhere": 409,
     "invalid": 400,
     "too_large": 413,
     "unsupported": 409,

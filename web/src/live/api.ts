@@ -111,6 +111,8 @@ export const sessions = {
     call<Json>('POST', `${at(id)}/elicitations/${encodeURIComponent(request)}`, content ? { action, content } : { action }),
   editQueued: (id: string, queueId: string, prompt: Prompt) => call<Json>('POST', `${at(id)}/queue`, { id: queueId, ...prompt }),
   dropQueued: (id: string, queueId: string) => call<Json>('DELETE', `${at(id)}/queue${query({ id: queueId })}`),
+  /** Another agent continues, in a new session. Fails with `busy` while a turn runs. */
+  handOff: (id: string, agent: string) => call<{ session: string }>('POST', `${at(id)}/handoff`, { agent }),
   settleParked: (id: string, action: 'continue' | 'wait' | 'drop' | 'hand_over', agent?: string) =>
     call<{ turn?: string; session?: string }>('POST', `${at(id)}/parked`, agent === undefined ? { action } : { action, agent }),
   changes: (id: string, turnId?: string) =>

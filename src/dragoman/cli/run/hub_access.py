@@ -255,7 +255,20 @@ async def _open(hub: Hub, job: Job, meant: Meant) -> RunningSession:
                 **_reach(job, meant),
             )
         case _:
-            return await hub.create(agent, job.cwd, name=options.session, **_reach(job, meant))
+            return await _begin(hub, job, meant)
+
+
+async def _begin(hub: Hub, job: Job, meant: Meant) -> RunningSession:
+    """A new session, which may continue what another agent has begun."""
+    reach, old = _reach(job, meant), job.continues
+    if old is not None:
+        reach["limits"] = old.limits
+    live = await hub.create(job.agent.name, job.cwd, name=job.options.session, **reach)
+    if old is not None:
+        from dragoman.hub.running.handoffs import link
+
+        await link(hub, old, live)
+    return live
 
 
 def _reach(job: Job, meant: Meant) -> RecordReach:

@@ -81,6 +81,8 @@ class Job(msgspec.Struct, kw_only=True):
     """That of the settings."""
     mentions: bool = True
     """Whether `@NAME` in the prompt means a file: not in code that is quoted there."""
+    continues: SessionRecord | None = None
+    """The session of another agent whose work this one continues in a new session."""
     wanted: WantedResult[Any] | None = None
     """What the answer has to be, if it is to be of a type."""
     result_tool: ResultTool | None = None

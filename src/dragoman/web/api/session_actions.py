@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.errors import CommandRefused, SessionNotContinued
 from dragoman.hub.cluster import commands as c
+from dragoman.hub.running.handoffs import hand_off
 from dragoman.store.base import events_of_types
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
@@ -21,6 +22,8 @@ from dragoman.web.shapes.session_shapes import (
     Cancelled,
     ConfigBody,
     ElicitationBody,
+    HandoffAnswer,
+    HandoffBody,
     KillBody,
     ModeBody,
     Nothing,
@@ -149,6 +152,10 @@ async def settle_parked(server: Server, session_id: str, body: ParkedBody) -> Pa
     command = c.DropParked() if body.action == "drop" else c.ContinueParked(body.action != "wait")
     reply = await server.hub.send(session_id, command)
     return ParkedAnswer(turn=reply.get("turn"), delayed=reply.get("delayed"))
+
+
+async def hand_off_session(server: Server, session_id: str, body: HandoffBody) -> HandoffAnswer:
+    return HandoffAnswer(await hand_off(server.hub, session_id, body.agent, body.text))
 
 
 async def list_queue(server: Server, session_id: str) -> Queue:

@@ -207,6 +207,14 @@ _STEERING = (
         answer=session_shapes.ParkedAnswer,
     ),
     Route(
+        method="POST",
+        path=f"{_SESSION}/handoff",
+        handler=session_actions.hand_off_session,
+        summary="Have another agent continue, in a new session with a briefing",
+        body=session_shapes.HandoffBody,
+        answer=session_shapes.HandoffAnswer,
+    ),
+    Route(
         method="GET",
         path=f"{_SESSION}/queue",
         handler=session_actions.list_queue,

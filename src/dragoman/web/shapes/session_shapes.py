@@ -393,6 +393,19 @@ class QueueBody(PromptBody):
     id: str | None = None
 
 
+class HandoffBody(Shape, forbid_unknown_fields=True):
+    """The agent that continues the session, and what it is to do; else it continues."""
+
+    agent: str
+    text: str = ""
+
+
+class HandoffAnswer(Shape):
+    """The new session."""
+
+    session: str
+
+
 class ParkedBody(Shape, forbid_unknown_fields=True):
     """What to do with a prompt that waits for the end of a limit: `continue` sends it now, `wait`
     when the limit is said to end, `hand_over` gives it to another `agent`, in a new session."""

@@ -12,6 +12,7 @@ import { store } from '../../live/store'
 import { useRefetch } from '../common/refetch'
 import { Composer } from '../composer/composer'
 import { fileDrop } from '../composer/file_drop'
+import { Handoff } from './handoff'
 import { DeletedSession, MissingSession } from './missing_session'
 import { UntrustedLine } from './project_rules'
 import { SignedOutLine } from './sign_in'
@@ -90,6 +91,7 @@ function HeadActions({ session }: { session: LiveSession }) {
   return (
     <>
       <button type="button" className="ghost" title="Fork (f)" aria-label="Fork session" onClick={() => shell.open({ name: 'fork', session: session.id })}><Icon name="fork" /></button>
+      <Handoff session={session} />
       <button type="button" className="ghost" title="Side pane" aria-label="Side pane" aria-pressed={shell.pane} onClick={() => shell.set({ pane: !shell.pane })}><Icon name="pane" /></button>
     </>
   )

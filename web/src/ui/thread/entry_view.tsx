@@ -43,6 +43,7 @@ function Body({ session, entry, place, subagent }: Props) {
         <div className={`notice ${entry.severity}`}>
           <Icon name={entry.severity === 'info' ? 'info' : 'alert'} />
           <Told lead={entry.source === 'client' ? sentence(entry.title, session.state.cwd) : entry.title} more={entry.description} />
+          {entry.source === 'client' && <OtherSession words={entry.title} />}
           {entry.source === 'client' && <span className="tag">Dragoman</span>}
         </div>
       )
@@ -65,6 +66,12 @@ function Body({ session, entry, place, subagent }: Props) {
 const FEW_LINES = 6
 
 /** A sentence in bold and one after it; further lines, such as a program's output, go below. */
+/** The way to the session that a notice of ours is about: one that continues this one, or was started by it. */
+function OtherSession({ words }: { words: string }) {
+  const id = /\bsession (s-[0-9a-f]{16})\b/.exec(words)?.[1]
+  return id === undefined ? null : <a href={paths.session(id)}>open</a>
+}
+
 function Told({ lead, more }: { lead: string; more: string | null }) {
   const [title = '', ...below] = lead.trimEnd().split('\n')
   const [first = '', ...rest] = (more ?? '').trimEnd().split('\n')

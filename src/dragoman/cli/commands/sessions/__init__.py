@@ -8,6 +8,7 @@ from dragoman.cli.options import (
     SESSION_HELP,
     add_json_option,
     add_optional,
+    add_permission_options,
     add_settings_option,
     count,
     name,
@@ -100,6 +101,22 @@ def _add_changes(actions: Actions) -> None:
 
 
 def _add_parked(actions: Actions) -> None:
+    handoff = actions.add(
+        "handoff",
+        "have another agent continue a session: a new one, with what was asked, done and is open",
+        "  dragoman sessions handoff fix -a codex\n"
+        '  dragoman sessions handoff fix -a codex --write --prompt "finish the tests"\n\n'
+        "It works in the same folders and is offered no more. Both sessions say so.",
+    )
+    _add_session(handoff)
+    handoff.add_argument(
+        "--prompt", metavar="TEXT", help="what it is to do (default: continue where it stopped)"
+    )
+    handoff.add_argument(
+        "-a", "--agent", metavar="NAME", required=True, help="the agent that continues"
+    )
+    add_settings_option(handoff.add_argument)
+    add_permission_options(handoff, "the turn")
     going = actions.add(
         "continue",
         "send a parked prompt now, without waiting for the provider's limit to end",
