@@ -70,8 +70,10 @@ def prompts(lab: Path, name: str) -> dict[str, str]:
     """What makes the agent speak, speak for long, and work."""
     if name in EXAMPLES:
         return {}
-    told = [str(lab), "prompts", name, "--cwd", "{cwd}"]
-    found: dict[str, str] = json.loads(subprocess.run(told, check=True, capture_output=True).stdout)
+    # The lab makes the path absolute: below the root, its name is still there to be replaced.
+    told = [str(lab), "prompts", name, "--cwd", "/{cwd}"]
+    said = subprocess.run(told, check=True, capture_output=True, text=True).stdout
+    found: dict[str, str] = json.loads(said.replace("/{cwd}", "{cwd}"))
     work = [found[kind] for kind in ("write", "shell") if kind in found]
     return {"short": "say:ready", "long": "slow:100", "work": "\n".join([*work, "say:done"])}
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import re
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -16,6 +19,7 @@ from dragoman.conformance.examination.verdict import CheckVerdict, ConformanceRe
 from dragoman.conformance.probing.evidence import Evidence, Seen
 from dragoman.conformance.reports import FORMATS, written
 from dragoman.testing import ScriptedAgent
+from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.transport import Transport
 
 
@@ -117,6 +121,21 @@ async def test_two_examinations_write_the_same_but_for_times() -> None:
     for ending in FORMATS:
         first, second = (_timeless(written(each, f"x{ending}")) for each in reports)
         assert first == second
+
+
+@pytest.mark.soak
+async def test_a_busy_machine_changes_nothing_but_times() -> None:
+    """One examination beside as many endless loops as slow everything down, and one without."""
+    demo = AgentCommand(sys.executable, ("-m", "dragoman.testing.demo"))
+    checks = select(table("agent"), ["initialize", "load", "cancel", "process", "permission"])
+    with contextlib.ExitStack() as loops:
+        for _ in range(16):
+            loop = await asyncio.create_subprocess_exec(sys.executable, "-S", "-c", "while 1: 0")
+            loops.callback(loop.kill)
+        busy = await examine_agent(demo, checks, name="demo", patience=5.0)
+    quiet = await examine_agent(demo, checks, name="demo", patience=5.0)
+    assert busy.count("fail") == 0
+    assert _timeless(written(busy, "x.json")) == _timeless(written(quiet, "x.json"))
 
 
 def _timeless(text: str) -> str:
