@@ -84,7 +84,8 @@ def test_a_whole_turn_goes_through_it(dragoman: Dragoman) -> None:
     assert (session["agent"], session["cwd"]) == ("demo", str(dragoman.workspace))
 
 
-def test_a_bridge_offers_it_over_a_network(dragoman: Dragoman) -> None:
+@pytest.mark.parametrize("scheme", ["ws", "http"])
+def test_a_bridge_offers_it_over_a_network(dragoman: Dragoman, scheme: str) -> None:
     bridge = subprocess.Popen(
         [COMMAND, "bridge", "--agent-command", AS_AGENT],
         env=dragoman.env,
@@ -96,7 +97,7 @@ def test_a_bridge_offers_it_over_a_network(dragoman: Dragoman) -> None:
     )
     try:
         assert bridge.stdout is not None
-        address = bridge.stdout.readline().strip()
+        address = f"{scheme}:{bridge.stdout.readline().strip().partition(':')[2]}"
         done = dragoman("--agent-command", address, "--files", "there", "--no-store", "/plan")
         assert done.code == 0, done.err
         assert "[plan]" in done.out

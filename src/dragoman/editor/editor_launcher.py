@@ -12,9 +12,9 @@ from dragoman.agents.listing import list_agents
 from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
 from dragoman.data_directory import data_directory
-from dragoman.editor.editor_files import EditorFiles
-from dragoman.editor.editor_terminals import EditorTerminals
 from dragoman.editor.open_editors import Editors, OpenEditors
+from dragoman.editor.services.editor_files import EditorFiles
+from dragoman.editor.services.editor_terminals import EditorTerminals
 from dragoman.errors import ConfigError
 from dragoman.host.terminals.pty import LocalTerminals
 from dragoman.hub.running.settings_launcher import SettingsLauncher

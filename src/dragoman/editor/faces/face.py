@@ -17,8 +17,10 @@ from dragoman.client.client_options import tracing
 from dragoman.client.dialects.encoding import Shows, UpdateEncoder
 from dragoman.client.dialects.steer_calls import STEERING
 from dragoman.client.dialects.translation import Schema, contents, mcp_server_from
+from dragoman.client.mcp import McpServer
 from dragoman.editor.desk import Desk
 from dragoman.editor.editor_launcher import EditorPlace
+from dragoman.editor.services.editor_tools import EditorTools
 from dragoman.editor.window import AGENT_OPTION, EditorWindow
 from dragoman.errors import (
     AuthRequired,
@@ -65,6 +67,7 @@ class Face(ABC):
     def __init__(self, desk: Desk, shows: Shows) -> None:
         self.desk = desk
         self.shows = shows
+        self._tools = EditorTools(desk.link, self.schema)
 
     @abstractmethod
     def welcome(self) -> Any:
@@ -104,6 +107,8 @@ class Face(ABC):
 
     def hear(self, method: str, params: msgspec.Raw) -> None:
         """A notification."""
+        if method == "mcp/message":
+            self._tools.hear(params)
         if method == "session/cancel":
             session_id = codec.decode(params, _OfSession).session_id
             if (window := self.desk.windows.get(session_id)) is not None:
@@ -113,12 +118,18 @@ class Face(ABC):
     # ── opening sessions ──────────────────────────────────────────────────────────────────────
 
     def _place(self, request: Any) -> EditorPlace:
-        servers = (mcp_server_from(each) for each in request.mcp_servers)
+        servers = map(self._server, request.mcp_servers)
         return EditorPlace(
             cwd=request.cwd,
             additional_directories=request.additional_directories,
             mcp_servers=[server for server in servers if server is not None],
         )
+
+    def _server(self, wire: Any) -> McpServer | None:
+        """None for one of an unknown kind."""
+        if isinstance(wire, self.schema.McpServerAcp):
+            return self._tools.server(wire)
+        return mcp_server_from(wire)
 
     async def new_session(self, request: Any) -> Any:
         window = await self.desk.new(self._place(request), self)

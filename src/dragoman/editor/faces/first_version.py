@@ -110,7 +110,7 @@ def _capabilities() -> v1.AgentCapabilities:
     return v1.AgentCapabilities(
         load_session=True,
         prompt_capabilities=v1.PromptCapabilities(image=True, audio=True, embedded_context=True),
-        mcp_capabilities=v1.McpCapabilities(http=True, sse=True),
+        mcp_capabilities=v1.McpCapabilities(http=True, sse=True, acp=True),
         session_capabilities=v1.SessionCapabilities(
             list=v1.SessionListCapabilities(),
             delete=v1.SessionDeleteCapabilities(),

@@ -115,7 +115,11 @@ def _capabilities() -> v2.AgentCapabilities:
                 audio=v2.PromptAudioCapabilities(),
                 embedded_context=v2.PromptEmbeddedContextCapabilities(),
             ),
-            mcp=v2.McpCapabilities(stdio=v2.McpStdioCapabilities(), http=v2.McpHttpCapabilities()),
+            mcp=v2.McpCapabilities(
+                stdio=v2.McpStdioCapabilities(),
+                http=v2.McpHttpCapabilities(),
+                acp=v2.McpAcpCapabilities(),
+            ),
             delete=v2.SessionDeleteCapabilities(),
             fork=v2.SessionForkCapabilities(),
             additional_directories=v2.SessionAdditionalDirectoriesCapabilities(),

@@ -1,0 +1,1 @@
+"""What an editor does for agents: files, terminals, MCP servers."""
