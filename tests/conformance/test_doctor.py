@@ -25,6 +25,7 @@ from dragoman.bridge.http_connections import HttpConnection
 from dragoman.conformance.doctor import front_door
 from dragoman.conformance.doctor.check_up import examine
 from dragoman.conformance.doctor.doctor_report import Report
+from dragoman.schema import v1
 from dragoman.testing import ScriptedAgent
 from dragoman.testing import faults as f
 from dragoman.testing.demo.demo_agent import DemoAgent
@@ -138,6 +139,17 @@ async def test_a_scratch_folder_is_only_for_an_agent_that_sees_it(
     [cwd] = {params["cwd"] for method, params in agent.received if method == "session/new"}
     assert ("dragoman-doctor-" in cwd) == is_scratch
     assert is_scratch or cwd == "/tmp"
+
+
+async def test_a_choice_that_an_agent_may_remember_for_all_its_sessions_is_left_alone() -> None:
+    values = [v1.SessionConfigSelectOption(value=name, name=name) for name in ("small", "large")]
+    model = v1.SessionConfigSelect(
+        id="model", name="Model", category="model", current_value="small", options=values
+    )
+    agent = ScriptedAgent([say("ready")], config_options=[model])
+    checks = found(await examined(agent, "ws"))
+    assert checks["modes"][0] == "skip"
+    assert "session/set_config_option" not in {method for method, _ in agent.received}
 
 
 async def test_a_session_that_the_http_server_itself_refuses_is_no_fault(

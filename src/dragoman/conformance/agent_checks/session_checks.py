@@ -484,7 +484,7 @@ async def has_known_values(examinee: Examinee) -> None:
 async def _selection(examinee: Examinee) -> tuple[AgentProbe, Wire, Any]:
     """A selection: the params to set it to another value, and the value that it has."""
     probe, session_id, options = await _options(examinee)
-    for option in options:
+    for option in examinee.settable(options):
         others = [each for each in _values(option) if each != option.get("currentValue")]
         if option.get("type") == "select" and others:
             wanted = {"sessionId": session_id, "configId": option.get("id"), "value": others[0]}

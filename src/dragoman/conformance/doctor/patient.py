@@ -128,6 +128,10 @@ class Patient(Examinee):
     async def greeting(self) -> AgentProbe:
         return await self.probe()
 
+    def settable(self, options: list[Wire]) -> list[Wire]:
+        """Only modes: some agents remember a model or a provider for all sessions."""
+        return [each for each in options if each.get("category") == "mode"]
+
     # ── the end, and coming back ──────────────────────────────────────────────────────────────
 
     async def _departed(self) -> AgentExit:

@@ -201,6 +201,10 @@ class Examinee:
         await probe.result("session/prompt", prompt(session_id, self.prompts.short))
         return session_id
 
+    def settable(self, options: list[Wire]) -> list[Wire]:
+        """The options that may be changed to see what happens."""
+        return options
+
     # ── what is seen once ─────────────────────────────────────────────────────────────────────
 
     async def once(self, name: str, see: Callable[[], Awaitable[T]]) -> T:
