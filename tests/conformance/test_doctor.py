@@ -142,9 +142,14 @@ async def test_a_scratch_folder_is_only_for_an_agent_that_sees_it(
 
 
 async def test_a_choice_that_an_agent_may_remember_for_all_its_sessions_is_left_alone() -> None:
-    values = [v1.SessionConfigSelectOption(value=name, name=name) for name in ("small", "large")]
     model = v1.SessionConfigSelect(
-        id="model", name="Model", category="model", current_value="small", options=values
+        id="model",
+        name="Model",
+        category="model",
+        current_value="small",
+        options=[
+            v1.SessionConfigSelectOption(value=name, name=name) for name in ("small", "large")
+        ],
     )
     agent = ScriptedAgent([say("ready")], config_options=[model])
     checks = found(await examined(agent, "ws"))
