@@ -82,6 +82,7 @@ ANSWERS: tuple[Struct, ...] = (
         session_shapes.Accepted,
         session_shapes.SteerAnswer,
         session_shapes.FoundFile,
+        session_shapes.FolderListing,
         Hunk,
         FolderProblem,
         session_shapes.FileChange,

@@ -241,12 +241,32 @@ def watch(page: Page, site: Site, wrong: list[str]) -> Callable[[], None]:
 
 
 async def new_session(page: Page) -> str:
-    """Made as a person would; its id."""
-    await page.get_by_role("button", name="New session", exact=True).first.click()
-    await page.get_by_role("button", name="Start", exact=True).click()
+    """Made as a person would, without a first prompt; its id."""
+    dialog = await all_options(page)
+    await dialog.get_by_role("button", name="Start", exact=True).click()
     await page.wait_for_url("**/#/s/*")
     await expect(page.locator("#composer")).to_be_focused()
     return page.url.partition("#/s/")[2]
+
+
+async def all_options(page: Page) -> Locator:
+    """The dialog for a new session, which has everything that can be chosen."""
+    await page.get_by_role("button", name="New session", exact=True).first.click()
+    await page.get_by_role("button", name="All options").click()
+    return page.get_by_role("dialog", name="New session")
+
+
+def chosen(page: Page | Locator, label: str) -> Locator:
+    """The button that says what is chosen in one of our lists."""
+    return page.get_by_role("button", name=re.compile(f"^{label}: "))
+
+
+async def pick(page: Page | Locator, label: str, choice: str) -> None:
+    """Choose in one of our lists, by the words of its label and of the choice."""
+    await chosen(page, label).click()
+    surface = page.page if isinstance(page, Locator) else page
+    options = surface.get_by_role("listbox", name=label, exact=True).get_by_role("option")
+    await options.filter(has_text=choice).first.click()
 
 
 async def prompt(page: Page, text: str) -> None:

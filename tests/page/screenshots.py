@@ -33,7 +33,7 @@ SCREENS = {
     "start": "",
 }
 PANES = {"changes": "Pane: Changes", "terminals": "Pane: Terminals", "info": "Pane: Info"}
-DIALOGS = {"palette": "e", "new": "New session", "help": "Keyboard shortcuts"}
+DIALOGS = {"palette": "e", "new": "Start with all options", "help": "Keyboard shortcuts"}
 """What is typed into the palette to get there."""
 
 Scheme: TypeAlias = Literal["light", "dark"]

@@ -6,7 +6,17 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import pytest
-from page.browsing import answer, browsed, finished, looking, new_session, person, prompt, settled
+from page.browsing import (
+    answer,
+    browsed,
+    chosen,
+    finished,
+    looking,
+    new_session,
+    person,
+    prompt,
+    settled,
+)
 from page.site import Site, served
 from playwright.async_api import Browser, Page, expect
 
@@ -66,7 +76,7 @@ async def _look_around(
         await page.evaluate(f"location.hash = '#/s/{session}/replay'")
         await page.locator(".replaybar").wait_for()
         await examine(page, f"replay, {scheme}", rules)
-        for key in ("Control+k", "?", "n"):
+        for key in ("Control+k", "?", "f"):
             await page.keyboard.press(key)
             await page.locator("dialog[open]").wait_for()
             await examine(page, f"{key}, {scheme}", rules)
@@ -83,8 +93,23 @@ async def test_no_dialog_and_no_form_has_a_serious_issue(gallery: Site) -> None:
             await page.evaluate(f"location.hash = '#/{screen}'")
             await settled(page)
             await examine(page, f"{screen or 'start'} of the gallery")
+        await page.evaluate("location.hash = '#/'")
+        for label in ("Agent", "Folder"):
+            await chosen(page, label).click()
+            await settled(page)
+            await examine(page, f"{label} to choose", within=".popover")
+            await page.keyboard.press("Escape")
+            await expect(chosen(page, label)).to_be_focused()
         await page.evaluate("location.hash = '#/s/fix'")
-        for action in ("Import", "Fork", "Rename", "Delete", "Pane: Info", "Pane: Changes"):
+        for action in (
+            "Start with all",
+            "Import",
+            "Fork",
+            "Rename",
+            "Delete",
+            "Pane: Info",
+            "Pane: Changes",
+        ):
             await page.keyboard.press("Control+k")
             await page.keyboard.type(action)
             await page.keyboard.press("Enter")

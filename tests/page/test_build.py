@@ -16,8 +16,19 @@ built = pytest.mark.skipif(not (STATIC / "index.html").exists(), reason="the pag
 
 @built
 def test_the_page_is_small() -> None:
-    files = [path for path in STATIC.rglob("*") if path.is_file()]
+    files = [path for path in STATIC.rglob("*") if path.is_file() and path.suffix != ".woff2"]
     assert sum(len(gzip.compress(path.read_bytes())) for path in files) <= LARGEST
+
+
+@built
+def test_the_fonts_come_with_the_page_and_with_their_licences() -> None:
+    fonts = [path.name for path in (STATIC / "assets").glob("*.woff2")]
+    assert len(fonts) == 4
+    assert sum((STATIC / "assets" / name).stat().st_size for name in fonts) <= 200_000
+    licences = (STATIC / "font-licences.txt").read_text()
+    assert licences.count("SIL OPEN FONT LICENSE Version 1.1") == 2
+    assert "Inter" in licences
+    assert "JetBrains Mono" in licences
 
 
 @built
@@ -31,7 +42,7 @@ def test_the_page_has_no_source_maps_and_nothing_inline() -> None:
 @built
 def test_the_assets_have_a_hash_in_their_names() -> None:
     for path in (STATIC / "assets").iterdir():
-        assert re.search(r"-[\w-]{8}\.(js|css)$", path.name), path.name
+        assert re.search(r"-[\w-]{8}\.(js|css|woff2)$", path.name), path.name
 
 
 def test_the_lock_file_names_no_registry() -> None:

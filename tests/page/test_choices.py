@@ -7,7 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from page.browsing import browsed, meeting, new_session, person, prompt, ran
+from page.browsing import (
+    all_options,
+    browsed,
+    chosen,
+    meeting,
+    new_session,
+    person,
+    pick,
+    prompt,
+    ran,
+)
 from page.site import scripted, served
 from playwright.async_api import expect
 
@@ -15,23 +25,22 @@ from playwright.async_api import expect
 async def test_modes_that_are_options_stand_in_the_mode_selector(tmp_path: Path) -> None:
     async with meeting(tmp_path, "optional") as page:
         await new_session(page)
-        mode, model = page.get_by_label("Mode", exact=True), page.get_by_label("Model", exact=True)
-        await expect(mode.locator("option")).to_have_text(["Build", "Plan only"])
-        await mode.select_option("plan")
-        await expect(mode).to_have_value("plan")
+        mode, model = chosen(page, "Mode"), chosen(page, "Model")
+        await pick(page, "Mode", "Plan only")
+        await expect(mode).to_have_attribute("data-value", "plan")
         await page.locator(".scroller").focus()
         await page.keyboard.press("m")
         await expect(mode).to_be_focused()
         await page.reload()
-        await expect(mode).to_have_value("plan")
-        await expect(model).to_have_value("small")
+        await expect(mode).to_have_attribute("data-value", "plan")
+        await expect(model).to_have_attribute("data-value", "small")
 
 
 async def test_a_session_is_begun_in_a_mode_and_with_a_model(tmp_path: Path) -> None:
     async with meeting(tmp_path, "optional") as page:
         first = await new_session(page)
-        await expect(page.get_by_label("Mode", exact=True)).to_have_value("build")
-        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await expect(chosen(page, "Mode")).to_have_attribute("data-value", "build")
+        await all_options(page)
         dialog = page.get_by_role("dialog")
         await dialog.get_by_text("More options").click()
         # What the agent offered before is there to choose from.
@@ -40,8 +49,8 @@ async def test_a_session_is_begun_in_a_mode_and_with_a_model(tmp_path: Path) -> 
         await dialog.get_by_label("Folder").fill(str(tmp_path))
         await dialog.get_by_role("button", name="Start", exact=True).click()
         await page.wait_for_url(lambda url: "#/s/" in url and first not in url)
-        await expect(page.get_by_label("Mode", exact=True)).to_have_value("plan")
-        await expect(page.get_by_label("Model", exact=True)).to_have_value("large")
+        await expect(chosen(page, "Mode")).to_have_attribute("data-value", "plan")
+        await expect(chosen(page, "Model")).to_have_attribute("data-value", "large")
         await expect(page.locator(".group")).to_have_count(2)
 
 
@@ -50,7 +59,7 @@ async def test_files_and_terminals_are_switched_off_for_a_new_session(tmp_path: 
         await new_session(page)
         await prompt(page, "What is there?")
         await expect(page.locator(".said.agent")).to_have_text("Files: yes. Terminals: yes.")
-        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await all_options(page)
         dialog = page.get_by_role("dialog")
         await dialog.get_by_text("More options").click()
         await dialog.get_by_label("Reading and writing files").uncheck()
@@ -70,10 +79,11 @@ async def test_an_agent_that_wants_a_sign_in_shows_the_ways(tmp_path: Path) -> N
         browsed() as browser,
         person(browser, site, refused=409) as page,
     ):
-        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await all_options(page)
+        folder = page.get_by_role("dialog").get_by_label("Folder")
         # Typed before its default is learnt, which no hand is quick enough for, it would be both.
-        await expect(page.get_by_label("Folder")).to_have_value(str(site.workspace))
-        await page.get_by_label("Folder").fill(str(tmp_path))
+        await expect(folder).to_have_value(str(site.workspace))
+        await folder.fill(str(tmp_path))
         await page.get_by_role("button", name="Start", exact=True).click()
         dialog = page.get_by_role("dialog", name="Sign in")
         await expect(dialog).to_contain_text("requires you to sign in")
@@ -81,8 +91,8 @@ async def test_an_agent_that_wants_a_sign_in_shows_the_ways(tmp_path: Path) -> N
         await dialog.get_by_role("button", name="Sign in: With a key").click()
         await expect(page.locator(".toast")).to_have_text("Signed in.")
         await expect(dialog).to_have_count(0)
-        await new_session(page)
-        # Where it shall work was not forgotten over the sign-in.
+        # What was begun goes on, where it shall work.
+        await page.wait_for_url("**/#/s/*")
         await expect(page.locator(".head .facts")).to_contain_text(tmp_path.name)
         await prompt(page, "Hello")
         await expect(page.locator(".said.agent")).to_contain_text("Welcome.")
@@ -244,7 +254,7 @@ async def test_one_signs_out_on_the_agents_screen(tmp_path: Path) -> None:
         await expect(page.locator(".toast")).to_have_text("Signed in.")
         await card.get_by_role("button", name="Sign out").click()
         await expect(page.locator(".toast")).to_have_text("Signed out.")
-        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await all_options(page)
         await page.get_by_role("button", name="Start", exact=True).click()
         await expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
 
@@ -270,7 +280,7 @@ async def test_why_an_agent_did_not_start_is_said_where_one_asked_for_it(tmp_pat
         browsed() as browser,
         person(browser, site, refused=502) as page,
     ):
-        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await all_options(page)
         dialog = page.get_by_role("dialog", name="New session")
         await dialog.get_by_label("Agent").select_option("broken")
         await dialog.get_by_role("button", name="Start", exact=True).click()
@@ -286,7 +296,7 @@ async def test_a_folder_that_is_not_there_is_said_at_its_field(tmp_path: Path) -
         browsed() as browser,
         person(browser, site, refused=400) as page,
     ):
-        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await all_options(page)
         dialog = page.get_by_role("dialog", name="New session")
         field = dialog.get_by_label("Folder")
         await expect(field).to_have_value(str(site.workspace))
@@ -310,7 +320,7 @@ async def test_a_new_session_can_have_a_fence_which_its_header_shows(tmp_path: P
         browsed() as browser,
         person(browser, site) as page,
     ):
-        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await all_options(page)
         dialog = page.get_by_role("dialog", name="New session")
         await dialog.get_by_label("Agent").select_option("demo")
         await dialog.get_by_text("More options").click()
@@ -326,21 +336,17 @@ async def test_the_folder_is_that_of_the_project_one_is_in(tmp_path: Path) -> No
     other = tmp_path / "other"
     other.mkdir()
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
-        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await all_options(page)
+        folder = page.get_by_role("dialog").get_by_label("Folder")
         # Typed before its default is learnt, which no hand is quick enough for, it would be both.
-        await expect(page.get_by_label("Folder")).to_have_value(str(site.workspace))
-        await page.get_by_label("Folder").fill(str(other))
+        await expect(folder).to_have_value(str(site.workspace))
+        await folder.fill(str(other))
         await page.get_by_role("button", name="Start", exact=True).click()
         await page.wait_for_url("**/#/s/*")
         await expect(page.locator("#composer")).to_be_focused()
         await page.get_by_role("button", name="New session", exact=True).first.click()
-        field = page.get_by_label("Folder")
-        await expect(field).to_have_value(str(other))
-        await expect(page.get_by_role("dialog")).to_contain_text("The current project")
-        await page.keyboard.press("Escape")
-        await page.evaluate("location.hash = '#/'")
-        await page.get_by_role("button", name="New session", exact=True).first.click()
-        await expect(field).to_have_value(str(site.workspace))
+        await expect(page.locator("#composer")).to_be_focused()
+        await expect(chosen(page, "Folder")).to_have_attribute("data-value", str(other))
 
 
 async def test_a_failure_in_a_dialog_is_over_with_it(tmp_path: Path) -> None:
@@ -353,7 +359,7 @@ async def test_a_failure_in_a_dialog_is_over_with_it(tmp_path: Path) -> None:
         person(browser, site, refused=502) as page,
     ):
         toast = page.locator(".toast.bad")
-        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await all_options(page)
         await page.get_by_role("button", name="Start", exact=True).click()
         await toast.wait_for()
         await page.keyboard.press("Escape")
@@ -362,7 +368,7 @@ async def test_a_failure_in_a_dialog_is_over_with_it(tmp_path: Path) -> None:
 
 async def test_a_session_is_begun_with_a_system_prompt_and_shows_it(tmp_path: Path) -> None:
     async with meeting(tmp_path, "instructed") as page:
-        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await all_options(page)
         dialog = page.get_by_role("dialog")
         await dialog.get_by_text("More options").click()
         await dialog.get_by_label("System prompt").fill("Be brief.\nAlways.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from page.browsing import browsed, person, prompt
+from page.browsing import all_options, browsed, person, prompt
 from page.site import Site
 from playwright.async_api import expect
 from support.serving import TOKEN, Served, also_served
@@ -38,7 +38,7 @@ async def test_a_session_begins_on_the_host_that_is_chosen(tmp_path: Path) -> No
         browsed() as browser,
         person(browser, seen(one)) as page,
     ):
-        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await all_options(page)
         hosts = page.get_by_label("Host")
         await expect(hosts.locator("option")).to_have_text(
             ["Least busy", "one (this server)", "two"]

@@ -290,7 +290,11 @@ async def _ask_with(tmp_path: Path, texts: list[str]) -> None:
         try:
             async with browsed() as browser, person(browser, site) as page:
                 await page.evaluate("location.hash = '#/inbox'")
-                await expect(page.locator(".card")).to_have_count(len(texts), timeout=LONG)
+                asked = page.locator(".asklist button")
+                await expect(asked).to_have_count(len(texts), timeout=LONG)
+                for at in range(len(texts)):
+                    await asked.nth(at).click()
+                    await page.locator(f".card[data-request='q{at}']").wait_for()
                 assert await page.evaluate("window.ran") is None
         finally:
             await site.stop()

@@ -62,13 +62,14 @@ async def test_a_dialog_begins_where_one_writes_and_gives_the_focus_back(gallery
         await page.evaluate("location.hash = '#/s/fix'")
         await page.locator(".row").first.wait_for()
         await page.locator(".scroller").focus()
-        await page.keyboard.press("n")
-        await expect(page.get_by_label("Folder")).to_be_focused()
+        await page.keyboard.press("f")
+        await expect(page.get_by_label("First prompt")).to_be_focused()
         await page.keyboard.press("Escape")
         await expect(page.locator(".scroller")).to_be_focused()
         await expect(page.locator("dialog")).to_have_count(0)
-        await page.keyboard.press("f")
+        await page.keyboard.press("n")
         await expect(page.get_by_label("First prompt")).to_be_focused()
+        await expect(page.locator("dialog")).to_have_count(0)
 
 
 async def test_a_key_counts_in_the_first_moment_of_the_page(gallery: Site) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from page.browsing import browsed, person, prompt, ready
+from page.browsing import all_options, browsed, person, prompt, ready
 from page.site import served
 from playwright.async_api import Page, expect
 
 
 async def limited(page: Page, then: str) -> None:
     """A new session that may use one tool call."""
-    await page.get_by_role("button", name="New session").first.click()
+    await all_options(page)
     dialog = page.get_by_role("dialog")
     await dialog.get_by_text("More options").click()
     await dialog.get_by_label("Tool calls").fill("1")

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from page.browsing import browsed, new_session, person, prompt
+from page.browsing import all_options, browsed, new_session, person, prompt
 from page.site import scripted, served
 from playwright.async_api import Locator, Page, expect
 
@@ -73,7 +73,7 @@ async def test_a_new_session_may_park_whatever_the_settings_say(tmp_path: Path) 
         browsed() as browser,
         person(browser, site, size=(390, 844)) as page,
     ):
-        await page.get_by_role("button", name="New session").first.click()
+        await all_options(page)
         dialog = page.get_by_role("dialog")
         await dialog.get_by_text("More options").click()
         choice = dialog.get_by_label("If the model provider refuses")

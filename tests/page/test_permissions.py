@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from page.browsing import (
+    all_options,
     answer,
     browsed,
     finished,
@@ -233,7 +234,7 @@ async def test_what_the_server_was_started_with_is_listed_and_marked(tmp_path: P
     ):
         mark = page.locator(".topbar .yolo")
         await expect(mark).to_contain_text("started with --yolo")
-        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await all_options(page)
         await expect(page.get_by_role("dialog")).to_contain_text("without asking")
         await page.get_by_role("button", name="Start", exact=True).click()
         await expect(page.locator(".hints")).to_contain_text("started with --yolo")

@@ -23,7 +23,9 @@ from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import SessionRecord
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
+from dragoman.web import folder_listing
 from dragoman.web.failures import RequestFailed
+from dragoman.web.folder_listing import branch_of, folders_in
 from dragoman.web.uploads import (
     KEPT_SECONDS,
     MAX_BYTES,
@@ -446,3 +448,55 @@ def test_uploads_that_another_server_deletes_meanwhile_are_no_fault(
     monkeypatch.setattr(Path, "iterdir", gone)
     uploads.clean(time.time())
     assert all(folder.exists() for folder in listed)
+
+
+# ── where a session may work ──────────────────────────────────────────────────────────────────
+
+
+async def test_the_folders_in_a_folder_are_listed_with_its_branch(tmp_path: Path) -> None:
+    for name in ("work/b", "work/A", "work/.hidden", ".git"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "work/file.txt").write_text("")
+    (tmp_path / ".git/HEAD").write_text("ref: refs/heads/topic/one\n")
+    async with served(tmp_path, {}) as site:
+        told = await site.call("GET", f"/api/folders?path={tmp_path}/work")
+        assert told["folders"] == ["A", "b", ".hidden"]
+        assert told["complete"]
+        assert told["branch"] == "topic/one"
+        assert told["parent"] == str(tmp_path)
+
+
+async def test_what_is_no_folder_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    async with served(tmp_path, {}) as site:
+        told = await site.call("GET", f"/api/folders?path={tmp_path}/file")
+        assert (told["folders"], told["problem"]) == ([], "Not a directory")
+        told = await site.call("GET", f"/api/folders?path={tmp_path}/nowhere")
+        assert told["problem"] == "No such file or directory"
+        response = await site.http.get("/api/folders", params={"path": "relative"})
+        assert response.status_code == 400
+        assert response.json()["error"]["code"] == "invalid"
+
+
+def test_the_branch_of_a_worktree_is_found_and_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "main/.git/worktrees/side").mkdir(parents=True)
+    (tmp_path / "main/.git/worktrees/side/HEAD").write_text("ref: refs/heads/side\n")
+    (tmp_path / "side/src").mkdir(parents=True)
+    (tmp_path / "side/.git").write_text(f"gitdir: {tmp_path}/main/.git/worktrees/side\n")
+    assert branch_of(str(tmp_path / "side/src")) == "side"
+    (tmp_path / "main/.git/HEAD").write_text("0123456789abcdef\n")
+    assert branch_of(str(tmp_path / "main")) is None
+    (tmp_path / "main/.git/HEAD").unlink()
+    os.mkfifo(tmp_path / "main/.git/HEAD")
+    assert branch_of(str(tmp_path / "main")) is None
+
+
+def test_of_a_folder_of_very_many_names_the_first_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_listing, "_MOST", 3)
+    for name in "abcde":
+        (tmp_path / name).mkdir()
+    folders, complete = folders_in(str(tmp_path))
+    assert len(folders) == 3
+    assert not complete

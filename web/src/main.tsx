@@ -8,6 +8,7 @@ import { listenToKeys } from './ui/shell/keys'
 import { listenToSessions } from './ui/shell/notifications'
 import { ErrorBoundary } from './ui/common/error_boundary'
 import { applyTheme } from './ui/shell/settings'
+import { listenToStarts } from './ui/start/starting'
 import './styles/index.css'
 
 applyTheme()
@@ -17,6 +18,7 @@ loadAhead()
 listenToSessions()
 listenToKeys()
 refuseStrayDrops()
+listenToStarts()
 
 const root = document.getElementById('root')
 if (root !== null) createRoot(root).render(<ErrorBoundary name="page"><App /></ErrorBoundary>)

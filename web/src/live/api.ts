@@ -2,7 +2,7 @@
 // contract says; text in it is the agent's and is shown as text.
 
 import type {
-  Accepted, AddedRule, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape,
+  Accepted, AddedRule, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FolderListing, FoundFile, FrameShape, HitShape, HostShape,
   LimitList, ListedAgent, ProjectRuleList, ProviderList, Question, RevertAnswer, RewindAnswer, RuleList, SignIns, SteerAnswer, Summary, Upload, UsageList, Verdict,
 } from '../core/generated/responses'
 import type { Json } from '../core/generated/content'
@@ -176,6 +176,9 @@ export const agents = {
   disableProvider: (name: string, id: string) => call<unknown>('DELETE', `${agentAt(name)}/providers/${encodeURIComponent(id)}`),
   doctor: (name: string) => call<DoctorReport>('POST', `${agentAt(name)}/doctor`),
 }
+
+/** The folders in a folder; without a path, in that of the server. */
+export const folders = (path?: string) => call<FolderListing>('GET', `/api/folders${query({ path })}`)
 
 export const hosts = () => call<{ hosts: HostShape[] }>('GET', '/api/hosts')
 

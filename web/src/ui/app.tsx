@@ -22,6 +22,7 @@ import { SessionScreen } from './screens/session_screen'
 import { shell } from './shell/shell'
 import { Sidebar } from './sidebar/sidebar'
 import { SignIn } from './screens/sign_in'
+import { Starting } from './start/starting'
 import { SignedOut } from './screens/signed_out'
 import { TopBar } from './shell/topbar'
 
@@ -55,6 +56,7 @@ function Screen({ route }: { route: Route }) {
     case 'session':
       if (route.review) return <ReviewScreen key={route.id} id={route.id} />
       return route.replay ? <Replay key={route.id} id={route.id} /> : <SessionScreen key={route.id} id={route.id} entry={route.entry} />
+    case 'start': return <Starting key={route.key} id={route.key} />
     case 'inbox': return <Inbox />
     case 'agents': return <Agents />
     case 'policies': return <Policies folder={route.folder} />
@@ -75,11 +77,11 @@ function CurrentDialog() {
   const { dialog } = shell
   if (dialog === null) return null
   switch (dialog.name) {
-    case 'new': return <NewSession cwd={dialog.cwd} />
+    case 'new': return <NewSession cwd={dialog.cwd} agent={dialog.agent} prompted={dialog.prompted} />
     case 'import': return <ImportSession />
     case 'help': return <Help />
     case 'palette': return <Palette />
-    case 'signin': return <SignIn agent={dialog.agent} />
+    case 'signin': return <SignIn agent={dialog.agent} settle={dialog.settle} />
     case 'conflicts': return <Conflicts key={Object.keys(dialog.reasons).join('\n')} reasons={dialog.reasons} cwd={dialog.cwd} again={dialog.again} />
     case 'rewind': return <Rewind session={store.open(dialog.session)} turnId={dialog.turnId} />
     case 'kill': return <Kill session={dialog.session} others={dialog.others} />

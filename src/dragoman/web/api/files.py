@@ -1,23 +1,53 @@
-"""Endpoints for files: mentions, uploads."""
+"""Endpoints for files: folders to choose from, mentions, uploads."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 
 from starlette.requests import Request
 
 from dragoman.host.workspace.file_search import FileSearch
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
+from dragoman.web.folder_listing import branch_of, folders_in
+from dragoman.web.placement import plain
 from dragoman.web.shapes.session_shapes import (
     Files,
     FilesQuery,
+    FolderListing,
+    FoldersQuery,
     FoundFile,
     Upload,
     UploadQuery,
 )
 
 _OCTETS = "application/octet-stream"
+
+
+# ── where a session may work ──────────────────────────────────────────────────────────────────
+
+
+async def list_folder(server: Server, query: FoldersQuery) -> FolderListing:
+    return await asyncio.to_thread(_listing, query.path or server.cwd)
+
+
+def _listing(path: str) -> FolderListing:
+    found = plain(path)
+    folders, complete, problem = list[str](), True, None
+    try:
+        folders, complete = folders_in(found)
+    except OSError as error:
+        problem = error.strerror or "cannot be read"
+    parent = os.path.dirname(found)
+    return FolderListing(
+        path=found,
+        parent=None if parent == found else parent,
+        folders=folders,
+        complete=complete,
+        branch=branch_of(found) if problem is None else None,
+        problem=problem,
+    )
 
 
 # ── for mentions ──────────────────────────────────────────────────────────────────────────────

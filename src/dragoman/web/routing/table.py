@@ -313,6 +313,14 @@ _READING = (
 _FILES = (
     Route(
         method="GET",
+        path="/api/folders",
+        handler=files.list_folder,
+        summary="List the folders in a folder, to choose where a session works",
+        query=session_shapes.FoldersQuery,
+        answer=session_shapes.FolderListing,
+    ),
+    Route(
+        method="GET",
         path=f"{_SESSION}/files",
         handler=files.complete,
         summary="Complete the path of a mention",

@@ -512,6 +512,25 @@ class Files(Shape):
     complete: bool
 
 
+class FoldersQuery(Shape):
+    """Without a `path`, of the folder that the server was started in."""
+
+    path: str = ""
+
+
+class FolderListing(Shape):
+    """The `folders` in a folder by name; not `complete` if it has too many to look at. `branch` is
+    the one that is checked out there, and `parent` None at the top. `problem` says why it cannot
+    be listed."""
+
+    path: str
+    parent: str | None
+    folders: list[str]
+    complete: bool
+    branch: str | None
+    problem: str | None
+
+
 class ChangesQuery(Shape):
     turn_id: str | None = None
 

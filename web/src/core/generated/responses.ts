@@ -230,6 +230,15 @@ export interface FoundFile {
   kind: 'file' | 'folder'
 }
 
+export interface FolderListing {
+  path: string
+  parent: string | null
+  folders: string[]
+  complete: boolean
+  branch: string | null
+  problem: string | null
+}
+
 export interface Hunk {
   id: string
   oldStart: number

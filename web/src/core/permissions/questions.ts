@@ -2,6 +2,8 @@
 // by several sessions.
 
 import type { Pending } from '../session/state'
+import { within } from '../text/format'
+import { commandLine } from '../text/safe_text'
 
 type Questions = ReadonlyMap<string, Pending>
 
@@ -34,6 +36,22 @@ export function together<T extends Asked>(waiting: readonly T[], apart: Readonly
 
 export function keyOf({ session, pending }: Asked): string {
   return JSON.stringify([session.id, pending.id])
+}
+
+/** In one line what is asked. */
+export function askedBriefly(pending: Pending, cwd: string): string {
+  if (pending.kind !== 'permission') return pending.message
+  if (pending.argv !== null) return commandLine(pending.argv)
+  const [path, ...others] = pending.paths
+  if (path === undefined) return pending.title || pending.operation
+  const verb = pending.operation === 'write' ? 'Write ' : pending.operation === 'read' ? 'Read ' : ''
+  return `${verb}${within(path, cwd)}${others.length > 0 ? ` and ${others.length} more` : ''}`
+}
+
+/** The position of a key; if it has gone, that of the one in its place. */
+export function nextOf(keys: readonly string[], key: string, before: number): number {
+  const at = keys.indexOf(key)
+  return at >= 0 ? at : Math.max(0, Math.min(before, keys.length - 1))
 }
 
 /** Equal for questions of which a person could not tell one from the other; what names nothing is like nothing. */

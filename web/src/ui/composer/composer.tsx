@@ -1,6 +1,6 @@
 // The prompt field: text with commands and mentions, attachments, the queue, and the stop button.
 
-import { useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from 'react'
+import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react'
 import { flushSync } from 'react-dom'
 import { completed, completingAt, type Completing } from '../../core/completion'
 import { runningTurn } from '../../core/session/state'
@@ -9,9 +9,10 @@ import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'
 import { AgentQuestions } from '../permissions/agent_questions'
-import { AttachmentList, useAttachments, type Attachments } from './attachments'
+import { AttachmentList, useAttachments } from './attachments'
 import { CompletionList, useSuggestions, type Suggestion } from './completion_list'
-import { draft, giveBack, keepDraft } from './drafts'
+import { giveBack } from './drafts'
+import { AttachButton, THUMBS, pasted, promptOf, useDraft, useGrowing } from './prompt_field'
 import { Icon } from '../common/icons'
 import { OptionPickers } from './option_pickers'
 import { Plain } from '../common/plain_text'
@@ -19,6 +20,7 @@ import { ParkedCard } from './parked_card'
 import { QueueView } from './queue_view'
 import { settings, settingsChanged, type Sending } from '../shell/settings'
 import { attemptSignedIn, shell } from '../shell/shell'
+import { beginSession } from '../start/wish'
 import { StopButton } from './stop_button'
 
 /** The `main` one of a screen is where the keys lead. */
@@ -50,7 +52,7 @@ export function Composer({ session, main = false }: { session: LiveSession; main
     const { items: sent } = attachments
     setText('')
     attachments.clear()
-    const accepted = await attemptSignedIn(agent, delivered(session, prompt, busy ? how : 'queue'))
+    const accepted = await attemptSignedIn(agent, () => delivered(session, prompt, busy ? how : 'queue'))
     if (accepted?.delayed) shell.say(accepted.delayed)
     if (accepted !== null) return
     giveBack(session.id, text)
@@ -184,60 +186,8 @@ function Forgotten({ session, ready, send }: ForgottenProps) {
       <Icon name="alert" />
       <span><strong>The agent does not remember this session.</strong> <Plain text={session.forgotten} /></span>
       <button type="button" className="primary" disabled={!ready} onClick={send}>Send without its memory</button>
-      <button type="button" onClick={() => shell.open({ name: 'new', cwd: session.state.cwd })}><Icon name="plus" /> New session here</button>
+      <button type="button" onClick={() => beginSession(session.state.cwd)}><Icon name="plus" /> New session here</button>
     </div>
   )
 }
 
-// A keyboard on glass has no Shift Enter: there Enter begins a new line.
-const THUMBS = window.matchMedia('(hover: none) and (pointer: coarse)')
-
-function promptOf(text: string, attachments: Attachments): Prompt {
-  const content = attachments.items.flatMap(({ done }) => (done === null ? [] : [{ type: 'upload', uri: done.uri }]))
-  return content.length ? { text, content } : { text }
-}
-
-function useDraft(session: string): [string, (text: string) => void] {
-  const [text, set] = useState(() => draft(session))
-  useEffect(() => {
-    set(draft(session))
-    const changed = (event: Event) => {
-      if ((event as CustomEvent).detail === session) set(draft(session))
-    }
-    window.addEventListener('draft', changed)
-    return () => window.removeEventListener('draft', changed)
-  }, [session])
-  const keep = (next: string) => {
-    set(next)
-    keepDraft(session, next)
-  }
-  return [text, keep]
-}
-
-function useGrowing(field: React.RefObject<HTMLTextAreaElement | null>, text: string): void {
-  useEffect(() => {
-    const area = field.current
-    if (area === null) return
-    area.style.height = 'auto'
-    area.style.height = `${Math.min(area.scrollHeight, window.innerHeight * 0.4)}px`
-  }, [text])
-}
-
-function pasted(event: ClipboardEvent, attachments: Attachments): void {
-  if (event.clipboardData.files.length === 0) return
-  event.preventDefault()
-  attachments.add(event.clipboardData.files)
-}
-
-function AttachButton({ attachments }: { attachments: Attachments }) {
-  const input = useRef<HTMLInputElement>(null)
-  return (
-    <>
-      <button type="button" className="ghost" title="Attach files" aria-label="Attach files" onClick={() => input.current?.click()}><Icon name="clip" /></button>
-      <input ref={input} type="file" multiple hidden aria-label="Files to attach" onChange={(event) => {
-        attachments.add([...(event.target.files ?? [])])
-        event.target.value = ''
-      }} />
-    </>
-  )
-}

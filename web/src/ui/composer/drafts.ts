@@ -21,6 +21,13 @@ export function keepDraft(session: string, text: string): void {
   sessionStorage.setItem(KEY, JSON.stringify(drafts))
 }
 
+/** The draft, which is then no longer here. */
+export function takeDraft(session: string): string {
+  const text = draft(session)
+  change(session, '')
+  return text
+}
+
 /** Append text to a session's draft from elsewhere on the page. */
 export function addToDraft(session: string, text: string): void {
   change(session, joined(draft(session), text))

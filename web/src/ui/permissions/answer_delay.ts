@@ -5,11 +5,12 @@ import type { LiveSession } from '../../live/session'
 
 const TOO_SOON_MS = 300
 
-/** Whether a question was there long enough for an answer to be meant for it, and for as many sessions as it counts for. */
-export function useAnswerDelay(session: LiveSession, id: string, position: number, count = 1): boolean {
+/** Whether a question was there long enough for an answer to be meant for it, and for as many sessions as it
+ * counts for; `shown` is when it took the place of another. */
+export function useAnswerDelay(session: LiveSession, id: string, position: number, count = 1, shown = -Infinity): boolean {
   const place = `${position} ${count}`
   const [, drawAgain] = useReducer((count: number) => count + 1, 0)
-  const since = useRef({ place, at: session.arrivals.get(id) ?? -Infinity })
+  const since = useRef({ place, at: Math.max(session.arrivals.get(id) ?? -Infinity, shown) })
   if (since.current.place !== place) since.current = { place, at: performance.now() }
   const wait = since.current.at + TOO_SOON_MS - performance.now()
   useEffect(() => {

@@ -13,10 +13,10 @@ import { useAnswerDelay } from './answer_delay'
 import { AskedBy } from './asked_by'
 import { attemptAnswer } from '../shell/shell'
 
-interface Props { session: LiveSession; pending: PendingElicitation; place: number }
+interface Props { session: LiveSession; pending: PendingElicitation; place: number; since?: number | undefined }
 
-export function ElicitationForm({ session, pending, place }: Props) {
-  const ready = useAnswerDelay(session, pending.id, place)
+export function ElicitationForm({ session, pending, place, since }: Props) {
+  const ready = useAnswerDelay(session, pending.id, place, 1, since)
   const send = (action: string, content?: Json) => sessions.elicit(session.id, pending.id, action, content)
   return <QuestionForm pending={pending} filled={session.filled} past={session.past} ready={ready} send={send} />
 }

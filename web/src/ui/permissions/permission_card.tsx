@@ -29,12 +29,12 @@ const MORE_KEY = 'm'
 /** The same question of another session, which gets the same answer. */
 export interface Alike { session: string; request: string }
 
-interface Props { session: LiveSession; pending: PendingPermission; cwd: string; place: number; alike?: Alike[] | undefined }
+interface Props { session: LiveSession; pending: PendingPermission; cwd: string; place: number; since?: number | undefined; alike?: Alike[] | undefined }
 
-export function PermissionCard({ session, pending, cwd, place, alike = [] }: Props) {
+export function PermissionCard({ session, pending, cwd, place, since, alike = [] }: Props) {
   const [sent, setSent] = useState(false)
   const [more, setMore] = useState(false)
-  const ready = useAnswerDelay(session, pending.id, place, alike.length + 1)
+  const ready = useAnswerDelay(session, pending.id, place, alike.length + 1, since)
   const answers = useMemo(() => answersTo(pending.options), [pending.options])
   const card = useRef<HTMLElement>(null)
   const byKey = useRef(false)

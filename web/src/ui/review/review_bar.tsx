@@ -39,7 +39,7 @@ export function ReviewBar({ session, changes, wide, show, again }: Props) {
     const prompt = promptOf(session.id, changes, cwd)
     setSending(true)
     const agent = session.state.agent || (store.summaries.get(session.id)?.agent ?? '')
-    const accepted = await attemptSignedIn(agent, delivered(session, { text: prompt }, 'queue'))
+    const accepted = await attemptSignedIn(agent, () => delivered(session, { text: prompt }, 'queue'))
     setSending(false)
     if (accepted !== null) {
       take()

@@ -71,7 +71,7 @@ const GRADES: Record<string, [IconName, string]> = {
   pass: ['check', 'completed'], warn: ['alert', 'waiting'], fail: ['cross', 'failed'], skip: ['dots', 'pending'],
 }
 
-function Doctor({ report }: { report: DoctorReport }) {
+export function Doctor({ report }: { report: DoctorReport }) {
   return (
     <ul className="findings" aria-label="Check results">
       {report.findings.map((finding) => {

@@ -1,5 +1,5 @@
-// Where one lands with nothing chosen: what needs a person, what runs and what was done lately; with
-// no session at all, what this is and the one thing to do next.
+// Where one lands with nothing chosen: a field to begin in, then what needs a person, what runs and what
+// was done lately; with no session at all, what this is.
 
 import { plural } from '../../core/text/format'
 import { shownSessions } from '../../core/session/listing'
@@ -7,9 +7,11 @@ import { currentPlan, type Pending } from '../../core/session/state'
 import type { Summary } from '../../live/api'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'
-import { Icon } from '../common/icons'
+import { Icon, type IconName } from '../common/icons'
 import { shell } from '../shell/shell'
 import { SessionGroup } from '../sidebar/session_group'
+import { StartComposer } from '../start/start_composer'
+import { StartList } from '../start/starting'
 
 export function Home() {
   useSignal(store.list)
@@ -17,25 +19,24 @@ export function Home() {
   return store.summaries.size > 0 ? <Overview /> : <Welcome />
 }
 
+const LESSONS: [IconName, string, string][] = [
+  ['send', 'Start by typing', 'Choose an agent and a folder below the prompt. The demo agent needs no key: it plans, edits a file, asks for permission and runs a command.'],
+  ['inbox', 'Decide in the inbox', 'What agents of all sessions ask waits there, oldest first. Allow once, or make a rule.'],
+  ['read', 'Review what changed', 'Each session keeps its changes: look at them hunk by hunk, comment, or put them back.'],
+]
+
+/** Nothing was done yet: what there is to learn stands where the sessions will be. */
 function Welcome() {
   return (
-    <main className="screen home" aria-label="Start">
-      <img src="./icon.svg" alt="" width="48" height="48" />
+    <main className="screen overview welcome" aria-label="Start">
       <h1>Start your first session</h1>
-      <p className="lead">Pick an agent and a folder. The built-in demo agent needs no key: it plans, edits a file, asks for permission and runs a command, so you can see how everything looks.</p>
-      <Beginnings />
-      <p className="quiet"><kbd>n</kbd> new session · <kbd>?</kbd> all shortcuts</p>
+      <StartComposer />
+      <StartList />
+      <ul className="lessons">
+        {LESSONS.map(([icon, title, text]) => <li key={title}><Icon name={icon} /><div><strong>{title}</strong><p>{text}</p></div></li>)}
+      </ul>
+      <p className="quiet">Sessions that an agent already has can be <button type="button" className="linklike" onClick={() => shell.open({ name: 'import' })}>imported</button>. More agents: <a href="#/agents">Agents</a>.<span className="forkeys"> Press <kbd>?</kbd> for keyboard shortcuts.</span></p>
     </main>
-  )
-}
-
-function Beginnings() {
-  return (
-    <div className="options">
-      <button type="button" className="primary" onClick={() => shell.open({ name: 'new' })}><Icon name="plus" /> New session</button>
-      <button type="button" onClick={() => shell.open({ name: 'import' })}>Import</button>
-      <a className="button" href="#/agents"><Icon name="bot" /> Agents</a>
-    </div>
   )
 }
 
@@ -51,7 +52,9 @@ function Overview() {
   const rest = all.filter((session) => !waiting.includes(session) && !running.includes(session)).slice(0, LATELY)
   return (
     <main className="screen overview" aria-label="Start">
-      <header><h1>{waiting.length ? `${plural(waiting.length, 'session')} ${waiting.length === 1 ? 'needs' : 'need'} you` : running.length ? 'Sessions are running' : 'Nothing is running'}</h1><Beginnings /></header>
+      <h1>{waiting.length ? `${plural(waiting.length, 'session')} ${waiting.length === 1 ? 'needs' : 'need'} you` : running.length ? 'Sessions are running' : 'What is next?'}</h1>
+      <StartComposer />
+      <StartList />
       <SessionGroup name="Needs you" sessions={waiting} note={(session) => wordsOf(asked.get(session.id))} more={<a href="#/inbox">Open the inbox</a>} />
       <SessionGroup name="Running" sessions={running} note={doing} more={<a href="#/grid">Side by side</a>} />
       <SessionGroup name="Recent" sessions={rest} />

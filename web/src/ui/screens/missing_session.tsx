@@ -6,7 +6,7 @@ import { copy } from '../common/clipboard'
 import { draft } from '../composer/drafts'
 import { Icon } from '../common/icons'
 import { Plain } from '../common/plain_text'
-import { shell } from '../shell/shell'
+import { beginSession } from '../start/wish'
 
 /** In the place of the composer: what was read can still be read. */
 export function DeletedSession({ session }: { session: LiveSession }) {
@@ -16,7 +16,7 @@ export function DeletedSession({ session }: { session: LiveSession }) {
       <Icon name="trash" />
       <span><strong>This session was deleted.</strong> You can read the transcript above until you leave this page.</span>
       {unsent && <button type="button" onClick={() => copy(unsent, 'Your draft')}><Icon name="copy" /> Copy your draft</button>}
-      <button type="button" onClick={() => shell.open({ name: 'new', cwd: session.state.cwd })}><Icon name="plus" /> New session here</button>
+      <button type="button" onClick={() => beginSession(session.state.cwd)}><Icon name="plus" /> New session here</button>
       <a className="button" href="#/">All sessions</a>
     </div>
   )

@@ -14,11 +14,15 @@ import { Plain } from '../common/plain_text'
 import { attempt, shell } from '../shell/shell'
 
 /** In a dialog: an agent said that it wants a sign-in first. */
-export function SignIn({ agent }: { agent: string }) {
+export function SignIn({ agent, settle }: { agent: string; settle: (signedIn: boolean) => void }) {
+  const done = () => {
+    settle(true)
+    shell.set({ dialog: null })
+  }
   return (
     <Modal title="Sign in">
-      <p>The agent <strong><Plain text={agent} /></strong> requires you to sign in. Try again afterwards.</p>
-      <SignInMethods agent={agent} done={() => shell.set({ dialog: null })} />
+      <p>The agent <strong><Plain text={agent} /></strong> requires you to sign in. What you began continues afterwards.</p>
+      <SignInMethods agent={agent} done={done} />
     </Modal>
   )
 }
@@ -41,7 +45,7 @@ export function SignedOutLine({ session }: { session: LiveSession }) {
   return (
     <p className="notice warning" role="status">
       <Icon name="shield" /> <span><Plain text={agent} /> is not signed in.</span>
-      <button type="button" onClick={() => shell.open({ name: 'signin', agent })}>Sign in</button>
+      <button type="button" onClick={() => shell.open({ name: 'signin', agent, settle: () => undefined })}>Sign in</button>
     </p>
   )
 }
@@ -55,11 +59,14 @@ export function SignInMethods({ agent, done }: { agent: string; done?: () => voi
   }, [agent])
   const signIn = async (way: SignInMethod) => {
     setBusy(way.id)
-    const told = await attempt(api.signIn(agent, way.id))
+    setFailure('')
+    const told = await api.signIn(agent, way.id).catch((error: Error) => error)
     setBusy('')
-    if (told === null) return
-    shell.say(told.signedIn ? 'Signed in.' : 'Not signed in.', !told.signedIn)
-    if (told.signedIn) done?.()
+    if (told instanceof Error) return setFailure(told.message)
+    if (!told.signedIn) return setFailure('The agent says that you are not signed in.')
+    shell.say('Signed in.')
+    void store.askAgents()
+    done?.()
   }
   const signOut = async () => {
     setBusy('logout')
@@ -75,9 +82,10 @@ export function SignInMethods({ agent, done }: { agent: string; done?: () => voi
           {ways.methods.map((way) => <Way key={way.id} way={way} busy={busy} signIn={() => void signIn(way)} />)}
         </ul>
       )}
+      {failure && <p className="notice error" role="alert"><Icon name="alert" /> <Plain text={failure} lines /></p>}
       {busy !== '' && <AgentQuestions agent={agent} />}
       <OwnWay agent={agent} />
-      {ways.canLogout === true && <button type="button" disabled={busy !== ''} onClick={() => void signOut()}>{busy === 'logout' && <Spinner />} Sign out</button>}
+      {ways.canLogout === true && store.agents.find(({ name }) => name === agent)?.signedIn !== false && <button type="button" disabled={busy !== ''} onClick={() => void signOut()}>{busy === 'logout' && <Spinner />} Sign out</button>}
     </div>
   )
 }

@@ -8,6 +8,7 @@ import type { IconName } from '../common/icons'
 import { currentRoute, go, paths } from './route'
 import { changeSettings, settings } from './settings'
 import { shell, type PaneTab } from './shell'
+import { beginSession } from '../start/wish'
 import { stop } from '../composer/stop_button'
 
 export interface Action { name: string; icon: IconName; key?: string; run: () => void }
@@ -15,7 +16,8 @@ export interface Action { name: string; icon: IconName; key?: string; run: () =>
 export function actions(): Action[] {
   return [
     ...sessionActions(),
-    { name: 'New session', icon: 'plus', key: 'n', run: () => shell.open({ name: 'new' }) },
+    { name: 'New session', icon: 'plus', key: 'n', run: () => beginSession(currentFolder()) },
+    { name: 'Start with all options', icon: 'plus', run: () => shell.open({ name: 'new' }) },
     { name: 'Import a session', icon: 'down', run: () => shell.open({ name: 'import' }) },
     { name: 'Inbox', icon: 'inbox', key: 'g i', run: () => go('#/inbox') },
     { name: 'Grid', icon: 'grid', key: 'g g', run: () => go('#/grid') },
@@ -35,6 +37,12 @@ export function actions(): Action[] {
 export function currentSession(): LiveSession | null {
   const route = currentRoute()
   return route.screen === 'session' ? store.open(route.id) : null
+}
+
+/** The project one is in: that of the session that is open. */
+export function currentFolder(): string | undefined {
+  const route = currentRoute()
+  return route.screen === 'session' ? store.summaries.get(route.id)?.cwd || undefined : undefined
 }
 
 /** Ask for the session one goes to before anything of it is drawn. */

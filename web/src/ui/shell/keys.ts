@@ -3,7 +3,10 @@
 
 import { byProject, shownSessions } from '../../core/session/listing'
 import { store } from '../../live/store'
-import { currentSession } from './actions'
+import { currentFolder, currentSession } from './actions'
+import { starts } from '../../live/starts'
+import { cancelStart } from '../start/starting'
+import { beginSession } from '../start/wish'
 import { currentRoute, go, paths } from './route'
 import { settings } from './settings'
 import { shell } from './shell'
@@ -36,7 +39,7 @@ export const SHORTCUTS: Shortcut[] = [
   { keys: 'g u', does: 'Usage', run: { 'g u': () => go('#/usage') } },
   { keys: 'g r', does: 'Review the changes', run: { 'g r': reviewChanges } },
   { keys: '/', does: 'Search', run: { '/': () => focus('search') } },
-  { keys: 'n', does: 'New session', run: { n: () => shell.open({ name: 'new' }) } },
+  { keys: 'n', does: 'New session', run: { n: () => beginSession(currentFolder()) } },
   { keys: 'f', does: 'Fork the session', run: { f: fork } },
   { keys: 'm', does: 'Choose the mode', run: { m: () => focus('mode') } },
   { keys: 'e', does: 'Expand or collapse the entry', run: { e: toggleEntry } },
@@ -84,6 +87,11 @@ function escaped(event: KeyboardEvent): boolean {
   // The browser would close the dialog too, but report it later: the next key must not be lost.
   if (shell.dialog !== null) {
     shell.set({ dialog: null })
+    return true
+  }
+  const route = currentRoute()
+  if (route.screen === 'start' && starts.find(route.key)?.stage === 'starting') {
+    cancelStart(route.key)
     return true
   }
   const twice = event.timeStamp - lastEscape < 600
@@ -152,8 +160,9 @@ function reviewChanges(): boolean {
   return session !== null
 }
 
-/** To the next row of the thread, or the next card of the inbox. */
+/** To the next row of the thread, or the next question of the inbox. */
 function moveRow(by: number): void {
+  if (moveQuestion(by)) return
   const rows = [...document.querySelectorAll<HTMLElement>('.row, .asked .card')].sort(
     (a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top,
   )
@@ -163,6 +172,14 @@ function moveRow(by: number): void {
   const card = next?.querySelector<HTMLElement>('.card')
   ;(card ?? next)?.focus()
   next?.scrollIntoView({ block: 'nearest' })
+}
+
+function moveQuestion(by: number): boolean {
+  const list = [...document.querySelectorAll<HTMLElement>('.asklist button')]
+  const at = list.findIndex((each) => each.getAttribute('aria-current') === 'true')
+  list[at + by]?.click()
+  requestAnimationFrame(() => document.querySelector<HTMLElement>('.asked .card[data-request]')?.focus())
+  return list.length > 0
 }
 
 function moveSession(by: number): void {

@@ -4,6 +4,7 @@ import { useSyncExternalStore } from 'react'
 
 export type Route =
   | { screen: 'home' | 'inbox' | 'agents' | 'grid' }
+  | { screen: 'start'; key: string }
   | { screen: 'policies'; folder: string }
   | { screen: 'session'; id: string; entry: number | null; replay: boolean; review: boolean }
   | { screen: 'search'; query: string }
@@ -18,6 +19,7 @@ export function parseRoute(hash: string): Route {
   if (screen === 's' && id) {
     return { screen: 'session', id, entry: what === 'e' && /^\d+$/.test(entry) ? Number(entry) : null, replay: what === 'replay', review: what === 'review' }
   }
+  if (screen === 'start' && id) return { screen, key: id }
   if (screen === 'search') return { screen, query: id }
   if (screen === 'policies') return { screen, folder: id }
   if (screen === 'usage') {
@@ -36,6 +38,7 @@ function decode(part: string): string {
 }
 
 export const paths = {
+  start: (key: string) => `#/start/${encodeURIComponent(key)}`,
   session: (id: string) => `#/s/${encodeURIComponent(id)}`,
   entry: (id: string, entry: number) => `#/s/${encodeURIComponent(id)}/e/${entry}`,
   replay: (id: string) => `#/s/${encodeURIComponent(id)}/replay`,
@@ -47,6 +50,11 @@ export const paths = {
 
 export function go(path: string): void {
   if (location.hash !== path) location.hash = path
+}
+
+/** To a place that takes the one of this: one does not come back to it. */
+export function replace(path: string): void {
+  location.replace(path)
 }
 
 export function currentRoute(): Route {

@@ -4,10 +4,10 @@ import { ApiError, type Choices, type Sharer } from '../../live/api'
 import { Signal } from '../../live/signal'
 
 export type Dialog =
-  | { name: 'new'; cwd?: string }
+  | { name: 'new'; cwd?: string; agent?: string; prompted?: boolean }
   | { name: 'import' | 'help' | 'palette' }
   | { name: 'rename' | 'delete' | 'fork'; session: string }
-  | { name: 'signin'; agent: string }
+  | { name: 'signin'; agent: string; settle: (signedIn: boolean) => void }
   | { name: 'kill'; session: string; others: Sharer[] }
   | { name: 'conflicts'; reasons: Record<string, string>; cwd: string; again: (choices: Choices) => void }
   | { name: 'rewind'; session: string; turnId: string }
@@ -39,6 +39,7 @@ class Shell {
   set(change: Partial<Pick<Shell, 'dialog' | 'pane' | 'tab' | 'drawer' | 'find' | 'writing' | 'polite' | 'urgent'>>): void {
     // What went wrong in a dialog is over with it.
     if (change.dialog === null && this.dialog !== null) this.forgive()
+    if (change.dialog !== undefined && this.dialog?.name === 'signin') this.dialog.settle(false)
     Object.assign(this, change)
     this.signal.emit()
   }
@@ -96,15 +97,20 @@ export async function attempt<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** The same for what may need a sign-in first: then the ways to do that are shown. */
-export async function attemptSignedIn<T>(agent: string, work: Promise<T>): Promise<T | null> {
+/** The same for what may need a sign-in first: the ways to do that are shown, and after it one goes on. */
+export async function attemptSignedIn<T>(agent: string, work: () => Promise<T>): Promise<T | null> {
   try {
-    return await work
+    return await work()
   } catch (error) {
-    if (error instanceof ApiError && error.code === 'auth_required') shell.open({ name: 'signin', agent })
-    else shell.fail(error)
+    if (!(error instanceof ApiError) || error.code !== 'auth_required') shell.fail(error)
+    else if (await signedIn(agent)) return attempt(work())
     return null
   }
+}
+
+/** Whether a person signed in in the dialog. */
+function signedIn(agent: string): Promise<boolean> {
+  return new Promise((resolve) => shell.open({ name: 'signin', agent, settle: resolve }))
 }
 
 /** The same for an answer, which may already have been given elsewhere. */

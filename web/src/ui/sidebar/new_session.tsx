@@ -13,15 +13,22 @@ import { Spinner } from '../common/icons'
 import { rememberedOptions, type Choice } from './remembered_options'
 import { Plain } from '../common/plain_text'
 import { LimitFields, NO_LIMITS, wishedLimits, type TypedLimits } from './limit_fields'
-import { currentRoute, go, paths } from '../shell/route'
+import { recentFolders } from '../start/recent_folders'
+import { giveBack, takeDraft } from '../composer/drafts'
+import { delivered } from '../composer/composer'
+import { BEGINNING } from '../start/wish'
+import { currentFolder } from '../shell/actions'
+import { go, paths } from '../shell/route'
 import { attemptSignedIn, shell } from '../shell/shell'
 import { YoloNotice } from '../permissions/yolo'
 
 // What was chosen for a session that could not begin, because of a sign-in for example.
 let unfinished: { agent: string; folder: string; mode: string; model: string; host: string; offer: Offered; fence: FenceMode; system: SystemPrompt; limits: TypedLimits } | null = null
 
-export function NewSession({ cwd }: { cwd: string | undefined }) {
-  const [agent, setAgent] = useAgent(unfinished?.agent)
+interface Props { cwd: string | undefined; agent: string | undefined; prompted: boolean | undefined }
+
+export function NewSession({ cwd, agent: asked, prompted = false }: Props) {
+  const [agent, setAgent] = useAgent(asked ?? unfinished?.agent)
   const [typed, setFolder] = useState(cwd ?? unfinished?.folder)
   const [wrong, setWrong] = useState('')
   const [mode, setMode] = useState(unfinished?.mode ?? '')
@@ -49,7 +56,7 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
     setWrong('')
     const config = model.trim() ? { config: { [offer?.modelOption ?? 'model']: model.trim() } } : {}
     const wish = { agent, ...(host && { host }), ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...config, ...(told && { systemPrompt: system }), ...wishedLimits(limits), offer: offered, ...(fence !== 'off' && { fence }) }
-    const session = await attemptSignedIn(agent, sessions.create(wish).catch((error: unknown) => {
+    const session = await attemptSignedIn(agent, () => sessions.create(wish).catch((error: unknown) => {
       if (!isAbout(error, folder.trim())) throw error
       setWrong(error.message)
       return null
@@ -60,6 +67,10 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
     shell.set({ dialog: null, drawer: false, writing: session.id })
     store.add(session)
     go(paths.session(session.id))
+    const words = prompted ? takeDraft(BEGINNING) : ''
+    if (words.trim() === '') return
+    const accepted = await attemptSignedIn(agent, () => delivered(store.open(session.id), { text: words }, 'queue'))
+    if (accepted === null) giveBack(session.id, words)
   }
   return (
     <Modal title="New session">
@@ -147,12 +158,6 @@ function OfferSwitches({ value, onChange }: { value: Offered; onChange: (value: 
   )
 }
 
-/** The project one is in: that of the session that is open. */
-function currentFolder(): string | undefined {
-  const route = currentRoute()
-  return route.screen === 'session' ? store.summaries.get(route.id)?.cwd || undefined : undefined
-}
-
 /** Where the folder in the field comes from; nothing for one that was typed. */
 function folderNote(folder: string, project: string | undefined, own: string | undefined): string {
   if (folder === '' || folder === own) return own ? 'The server’s start folder' : 'The host’s start folder'
@@ -193,11 +198,6 @@ function defaultAgent(): string {
   return (store.agents.find((agent) => agent.isDefault) ?? store.agents[0])?.name ?? 'demo'
 }
 
-export function recentFolders(): string[] {
-  const byUse = [...store.summaries.values()].sort((a, b) => b.updatedAt.localeCompare(a.updatedAt))
-  return [...new Set(byUse.map((session) => session.cwd))].filter((folder) => folder !== '').slice(0, 12)
-}
-
 function AgentSelect({ value, onChange }: { value: string; onChange: (name: string) => void }) {
   const usable = store.agents.filter((agent) => agent.state !== 'missing')
   const missing = store.agents.filter((agent) => agent.state === 'missing')
@@ -218,14 +218,14 @@ export function ImportSession() {
   const look = async (event: FormEvent) => {
     event.preventDefault()
     setBusy('list')
-    const told = await attemptSignedIn(agent, api.sessions(agent, archived ? 'include' : undefined))
+    const told = await attemptSignedIn(agent, () => api.sessions(agent, archived ? 'include' : undefined))
     setBusy('')
     setFound(told?.sessions ?? null)
   }
   const adopt = async (session: AgentSessionShape) => {
     if (session.knownAs !== null) return open(session.knownAs)
     setBusy(session.id)
-    const made = await attemptSignedIn(agent, api.adopt(agent, session.id, session.cwd))
+    const made = await attemptSignedIn(agent, () => api.adopt(agent, session.id, session.cwd))
     setBusy('')
     if (made === null) return
     store.add(made)

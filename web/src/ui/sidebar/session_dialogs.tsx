@@ -39,14 +39,14 @@ export function Fork({ session }: { session: Summary }) {
   const fork = async (event: FormEvent) => {
     event.preventDefault()
     setBusy(true)
-    const made = await attemptSignedIn(session.agent, sessions.fork(session.id))
+    const made = await attemptSignedIn(session.agent, () => sessions.fork(session.id))
     setBusy(false)
     if (made === null) return
     store.add(made)
     shell.set({ dialog: null })
     go(paths.session(made.id))
     if (!text.trim()) return
-    const begun = await attemptSignedIn(session.agent, sessions.prompt(made.id, { text: text.trim() }))
+    const begun = await attemptSignedIn(session.agent, () => sessions.prompt(made.id, { text: text.trim() }))
     if (begun === null) giveBack(made.id, text.trim())
   }
   return (

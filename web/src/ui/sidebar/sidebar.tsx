@@ -16,6 +16,8 @@ import { Plain } from '../common/plain_text'
 import { go, paths, useRoute } from '../shell/route'
 import { shell } from '../shell/shell'
 import { StatusMark } from '../common/status_mark'
+import { currentFolder } from '../shell/actions'
+import { beginSession } from '../start/wish'
 
 const FILTERS: Filter[] = ['all', 'waiting', 'running', 'finished', 'archived']
 
@@ -28,7 +30,7 @@ export function Sidebar() {
   return (
     <nav className="sidebar" aria-label="Sessions" onMouseEnter={() => setPointing(true)} onMouseLeave={() => setPointing(false)}>
       <div className="sidetop">
-        <button type="button" className="primary grow" onClick={() => shell.open({ name: 'new' })}><Icon name="plus" /> New session</button>
+        <button type="button" className="primary grow" onClick={() => beginSession(currentFolder())}><Icon name="plus" /> New session</button>
         <button type="button" onClick={() => shell.open({ name: 'import' })} title="Import a session from an agent">Import</button>
       </div>
       <form className="sidesearch" role="search" onSubmit={(event) => { event.preventDefault(); if (query.trim()) go(paths.search(query.trim())) }}>
@@ -69,7 +71,7 @@ function ProjectGroup({ group }: { group: Group }) {
     <section className="group">
       <h2 title={reveal(group.cwd)}>
         <Icon name="folder" /> <span className="name"><Plain text={group.name} /></span>
-        <button type="button" className="ghost" aria-label={`New session in ${reveal(group.name)}`} title="New session here" onClick={() => shell.open({ name: 'new', cwd: group.cwd })}><Icon name="plus" /></button>
+        <button type="button" className="ghost" aria-label={`New session in ${reveal(group.name)}`} title="New session here" onClick={() => beginSession(group.cwd)}><Icon name="plus" /></button>
       </h2>
       <ul>{group.sessions.map((session) => <ErrorBoundary key={session.id} name="session" of={session}><SessionRow session={session} /></ErrorBoundary>)}</ul>
     </section>

@@ -1,9 +1,10 @@
 // A terminal, read-only. Its last lines are plain text; the whole is drawn by xterm, which is loaded
 // when the first one is opened and exists only while it can be seen.
 
-import { useEffect, useRef, useState, useSyncExternalStore, type KeyboardEvent } from 'react'
+import { useEffect, useMemo, useRef, useState, useSyncExternalStore, type CSSProperties, type KeyboardEvent } from 'react'
 import { OUTPUT_LINES } from '../../core/generated/limits'
 import type { Terminal } from '../../core/session/state'
+import { PALETTE, colouredLines, type Piece } from '../../core/text/ansi'
 import { commandLine, plainOutput } from '../../core/text/safe_text'
 import { sessions } from '../../live/api'
 import type { LiveSession } from '../../live/session'
@@ -44,11 +45,34 @@ export function Ending({ terminal }: { terminal: Terminal }) {
 }
 
 function Tail({ output }: { output: string }) {
-  return <pre className="tail" tabIndex={0} aria-label="Last lines of output">{tailOf(output) || 'No output yet.'}</pre>
+  const lines = useMemo(() => colouredLines(endOf(output)), [output])
+  while (lines.at(-1)?.every(({ text }) => text.trim() === '')) lines.pop()
+  return (
+    <pre className="tail" tabIndex={0} aria-label="Last lines of output">
+      {lines.length === 0 && 'No output yet.'}
+      {lines.slice(-OUTPUT_LINES).map((line, at) => <span key={at}>{at > 0 && '\n'}{line.map((piece, place) => <span key={place} style={lookOf(piece)}>{piece.text}</span>)}</span>)}
+    </pre>
+  )
+}
+
+function lookOf({ colour, bold, italic, underline, inverse }: Piece): CSSProperties {
+  const ink = colour === null ? undefined : PALETTE[colour]
+  return {
+    ...(inverse ? { color: '#14181d', backgroundColor: ink ?? '#d8dee6' } : ink && { color: ink }),
+    ...(bold && { fontWeight: 650 }), ...(italic && { fontStyle: 'italic' }), ...(underline && { textDecoration: 'underline' }),
+  }
+}
+
+/** From the beginning of a line, so that no sequence is cut in two. */
+function endOf(output: string): string {
+  if (output.length <= TAIL_CHARS) return output
+  const end = output.slice(-TAIL_CHARS)
+  const line = end.indexOf('\n')
+  return line < 0 ? end : end.slice(line + 1)
 }
 
 function tailOf(output: string): string {
-  return plainOutput(output.slice(-TAIL_CHARS)).trimEnd().split('\n').slice(-OUTPUT_LINES).join('\n')
+  return plainOutput(endOf(output)).trimEnd().split('\n').slice(-OUTPUT_LINES).join('\n')
 }
 
 function Drawn({ terminal, version }: { terminal: Terminal; version: number }) {
@@ -57,7 +81,8 @@ function Drawn({ terminal, version }: { terminal: Terminal; version: number }) {
   const [ready, setReady] = useState(false)
   useEffect(() => {
     let gone = false
-    void import('./xterm_screen').then(({ XtermScreen }) => {
+    // It measures its letters once: they have to be there.
+    void Promise.all([import('./xterm_screen'), document.fonts.load('12px "JetBrains Mono Variable"')]).then(([{ XtermScreen }]) => {
       if (gone || host.current === null) return
       screen.current = new XtermScreen(host.current)
       setReady(true)

@@ -102,14 +102,14 @@ function Row({ session, at, pending }: { session: LiveSession; at: number; pendi
   return <PendingView session={session} pending={asked} cwd={session.state.cwd} place={place} />
 }
 
-interface PendingProps { session: LiveSession; pending: Pending; cwd: string; place: number; alike?: Alike[] | undefined }
+interface PendingProps { session: LiveSession; pending: Pending; cwd: string; place: number; since?: number | undefined; alike?: Alike[] | undefined }
 
-export function PendingView({ session, pending, cwd, place, alike }: PendingProps) {
+export function PendingView({ session, pending, cwd, place, since, alike }: PendingProps) {
   return (
     <ErrorBoundary name="question" of={pending}>
       {pending.kind === 'permission'
-        ? <PermissionCard session={session} pending={pending} cwd={cwd} place={place} alike={alike} />
-        : <ElicitationForm session={session} pending={pending} place={place} />}
+        ? <PermissionCard session={session} pending={pending} cwd={cwd} place={place} since={since} alike={alike} />
+        : <ElicitationForm session={session} pending={pending} place={place} since={since} />}
     </ErrorBoundary>
   )
 }

@@ -3,7 +3,14 @@
 import { FitAddon } from '@xterm/addon-fit'
 import { Terminal } from '@xterm/xterm'
 import '@xterm/xterm/css/xterm.css'
+import { PALETTE } from '../../core/text/ansi'
 import { markHidden } from '../../core/text/safe_text'
+
+const NAMES = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'] as const
+const PALETTE_OF_XTERM = Object.fromEntries(PALETTE.map((colour, at) => {
+  const name = NAMES[at % 8] ?? 'white'
+  return [at < 8 ? name : `bright${name.charAt(0).toUpperCase()}${name.slice(1)}`, colour]
+}))
 
 const FEWEST = 2
 const MOST = 14
@@ -24,8 +31,9 @@ export class XtermScreen {
       scrollback: 5000,
       rows: FEWEST,
       fontSize: 12,
-      fontFamily: 'ui-monospace, "Cascadia Mono", "DejaVu Sans Mono", Menlo, monospace',
-      theme: { background: '#14181d', foreground: '#d8dee6', cursor: '#14181d' },
+      fontFamily: '"JetBrains Mono Variable", ui-monospace, "Cascadia Mono", "DejaVu Sans Mono", Menlo, monospace',
+      theme: { background: '#14181d', foreground: '#d8dee6', cursor: '#14181d', ...PALETTE_OF_XTERM, scrollbarSliderBackground: '#3d465080', scrollbarSliderHoverBackground: '#3d4650', scrollbarSliderActiveBackground: '#545d68' },
+      minimumContrastRatio: 4.5,
       linkHandler: { activate: () => undefined, hover: () => undefined, leave: () => undefined },
     })
     this.xterm.loadAddon(this.fit)
