@@ -9,6 +9,7 @@ import { listenToSessions } from './ui/shell/notifications'
 import { ErrorBoundary } from './ui/common/error_boundary'
 import { applyTheme } from './ui/shell/settings'
 import { listenToStarts } from './ui/start/starting'
+import './styles/fonts.css'
 import './styles/index.css'
 
 applyTheme()

@@ -175,3 +175,11 @@ test('code of long lines has no colours', () => {
   expect(fence('return 1;\n'.repeat(3_000))).not.toContain('hljs-')
   expect(fence('_'.repeat(30_000))).toContain('<pre>')
 })
+
+test('columns keep their alignment, and footnotes are marks', () => {
+  const table = renderBlock('| a | b |\n|---|---:|\n| 1 | 2 |')
+  expect(table).toContain('<td align="right">2</td>')
+  expect(renderBlock('So it is[^1].')).toBe('<p>So it is<sup class="footnote">1</sup>.</p>\n')
+  expect(renderBlock('[^b<i>]')).not.toContain('<i>')
+  expect(renderBlock('[^1]: Where it *is* said.')).toBe('<p><sup class="footnote">1</sup> Where it <em>is</em> said.</p>\n')
+})

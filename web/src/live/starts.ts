@@ -50,7 +50,7 @@ class Starts {
     void this.run(next)
   }
 
-  /** Nobody waits for it any more; what comes of it is removed. The words are the caller's. */
+  /** Nobody waits for it now; what comes of it is removed. The words are the caller's. */
   drop(key: string): Start | null {
     const start = this.all.get(key) ?? null
     this.all.delete(key)

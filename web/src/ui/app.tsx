@@ -23,6 +23,7 @@ import { shell } from './shell/shell'
 import { Sidebar } from './sidebar/sidebar'
 import { SignIn } from './screens/sign_in'
 import { Starting } from './start/starting'
+import { beginSession } from './start/wish'
 import { SignedOut } from './screens/signed_out'
 import { TopBar } from './shell/topbar'
 
@@ -37,10 +38,11 @@ export function App() {
   if (store.link === 'refused') return <SignedOut />
   return (
     <div className={`app ${shell.drawer ? 'drawer' : ''}`}>
-      <a className="skip" href="#composer" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus() }}>Skip to prompt</a>
+      <a className="skip" href="#content" onClick={(e) => { e.preventDefault(); skip() }}>Skip to content</a>
       <ErrorBoundary name="top bar" place="topbar"><TopBar /></ErrorBoundary>
       <ErrorBoundary name="session list" place="sidebar"><Sidebar /></ErrorBoundary>
       {shell.drawer && <button type="button" className="veil" aria-label="Close the session list" onClick={() => shell.set({ drawer: false })} />}
+      <span id="content" className="hidden" />
       <ErrorBoundary name="screen" place="screen" of={location.hash}>
         <Suspense fallback={<main className="screen" />}><Screen route={route} /></Suspense>
       </ErrorBoundary>
@@ -65,6 +67,13 @@ function Screen({ route }: { route: Route }) {
     case 'search': return <Search query={route.query} />
     case 'home': return <Home />
   }
+}
+
+/** To where one writes, else to the screen. */
+function skip() {
+  const main = document.querySelector<HTMLElement>('main')
+  if (main !== null) main.tabIndex = -1
+  ;(document.getElementById('composer') ?? main)?.focus()
 }
 
 /** The keys are not to wait for a dialog that is not there. */
@@ -102,8 +111,8 @@ function Nothing() {
 const TABS: [string, string, IconName, Route['screen'][]][] = [
   ['#/', 'Sessions', 'menu', ['home', 'session']],
   ['#/inbox', 'Inbox', 'inbox', ['inbox']],
+  ['#/new', 'New', 'plus', ['start']],
   ['#/agents', 'Agents', 'bot', ['agents']],
-  ['#/policies', 'Policies', 'shield', ['policies']],
 ]
 
 function BottomTabs({ route }: { route: Route }) {
@@ -113,7 +122,8 @@ function BottomTabs({ route }: { route: Route }) {
       {TABS.map(([path, word, icon, screens]) => (
         <a key={path} href={path} aria-current={screens.includes(route.screen) ? 'page' : undefined} onClick={(event) => {
           // The list lies over what one is in.
-          if (path === '#/') event.preventDefault()
+          if (path === '#/' || path === '#/new') event.preventDefault()
+          if (path === '#/new') return beginSession()
           shell.set({ drawer: path === '#/' ? !shell.drawer : false })
         }}>
           <Icon name={icon} /> {word}{path === '#/inbox' && waiting > 0 && <span className="badge">{waiting}</span>}

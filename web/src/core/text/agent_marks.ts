@@ -1,4 +1,4 @@
-// What stands for an agent where a picture would: its initials, in a colour of its own. Pure.
+// An agent in place of a picture: its initials, in a colour of its own. Pure.
 
 export interface Mark { initials: string; hue: number }
 

@@ -18,7 +18,7 @@ const PLAIN: Look = { colour: null, bold: false, italic: false, underline: false
 // The same sequences that a plain tail leaves out; of these, only those that end with m say how letters look.
 const SEQUENCE = /\x1b\[([ -?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]|\r|\n/g
 
-/** A carriage return begins its line anew, as it does on a screen. */
+/** A carriage return begins its line again, as it does on a screen. */
 export function colouredLines(output: string): Piece[][] {
   const lines: Piece[][] = []
   let line: Piece[] = []

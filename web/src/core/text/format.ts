@@ -4,12 +4,12 @@ import { reveal } from './safe_text'
 
 export function clock(seconds: number): string {
   if (!seconds) return ''
-  return new Date(seconds * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })
+  return new Date(seconds * 1000).toLocaleTimeString([], { hour: 'numeric', minute: '2-digit' })
 }
 
 export function moment(iso: string | number): string {
   const date = typeof iso === 'number' ? new Date(iso * 1000) : new Date(iso)
-  return Number.isNaN(date.getTime()) ? '' : date.toLocaleString()
+  return Number.isNaN(date.getTime()) ? '' : date.toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' })
 }
 
 /** How long ago, in one unit. */
@@ -19,7 +19,7 @@ export function ago(iso: string, now = Date.now()): string {
   if (seconds < 45) return 'now'
   if (seconds < 3600) return `${Math.round(seconds / 60)} min`
   if (seconds < 86_400) return `${Math.round(seconds / 3600)} h`
-  return seconds < 86_400 * 30 ? `${Math.round(seconds / 86_400)} d` : new Date(iso).toLocaleDateString()
+  return seconds < 86_400 * 30 ? `${Math.round(seconds / 86_400)} d` : new Date(iso).toLocaleDateString([], { dateStyle: 'medium' })
 }
 
 /** The same as part of a sentence. */

@@ -11,8 +11,21 @@ import { visible } from './safe_text'
 const coloured = markedWith(highlight)
 const uncoloured = markedWith(escapeHtml)
 
+// The mark of a footnote, and at the beginning of a paragraph the number it is explained under.
+const FOOTNOTE = /^\[\^([\w-]{1,32})\](:?)/
+
 function markedWith(colours: (code: string, language: string) => string): Marked {
   return new Marked({ gfm: true, breaks: false }, {
+    extensions: [{
+      name: 'footnote',
+      level: 'inline',
+      start: (text) => text.indexOf('[^'),
+      tokenizer(text) {
+        const found = FOOTNOTE.exec(text)
+        return found === null ? undefined : { type: 'footnote', raw: found[0], label: found[1] }
+      },
+      renderer: ({ label }) => `<sup class="footnote">${escapeHtml(String(label))}</sup>`,
+    }],
     renderer: {
       html: ({ text }) => escapeHtml(text),
       image: ({ href, text }) => link(href, `image: ${escapeHtml(text || href)}`, text),

@@ -8,8 +8,10 @@ import { Plain } from '../common/plain_text'
 import { shell } from '../shell/shell'
 
 const MAX_BYTES = 10 * 1024 * 1024
+const PICTURE = /^image\/(png|jpeg|gif|webp|bmp|avif)$/
 
-export interface Attachment { key: number; name: string; size: number; done: Upload | null }
+/** `picture` is the address of an image in this page's memory. */
+export interface Attachment { key: number; name: string; size: number; picture: string | null; done: Upload | null }
 
 export interface Attachments {
   items: Attachment[]
@@ -40,7 +42,7 @@ export function attachmentsOf(session: string): Attachments {
   const put = async (file: File) => {
     if (file.size > MAX_BYTES) return shell.say(`${file.name} is over 10 MB. Mention it with @ instead.`, true)
     const key = ++keys
-    change((now) => [...now, { key, name: file.name || 'pasted file', size: file.size, done: null }])
+    change((now) => [...now, { key, name: file.name || 'pasted file', size: file.size, picture: PICTURE.test(file.type) ? URL.createObjectURL(file) : null, done: null }])
     try {
       const done = await upload(file)
       change((now) => now.map((item) => (item.key === key ? { ...item, done } : item)))
@@ -65,7 +67,7 @@ export function AttachmentList({ attachments }: { attachments: Attachments }) {
     <ul className="attachments" aria-label="Attachments">
       {attachments.items.map((item) => (
         <li key={item.key} className="chip">
-          {item.done === null ? <Spinner /> : <Icon name="clip" />} <Plain text={item.name} /> <small>{bytes(item.size)}</small>
+          {item.done === null ? <Spinner /> : item.picture === null ? <Icon name="clip" /> : <img src={item.picture} alt="" width="28" height="28" />} <Plain text={item.name} /> <small>{bytes(item.size)}</small>
           <button type="button" className="ghost" aria-label={`Remove ${item.name}`} onClick={() => attachments.remove(item.key)}><Icon name="cross" /></button>
         </li>
       ))}

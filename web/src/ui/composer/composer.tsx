@@ -3,7 +3,7 @@
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react'
 import { flushSync } from 'react-dom'
 import { completed, completingAt, type Completing } from '../../core/completion'
-import { runningTurn } from '../../core/session/state'
+import { entryText, runningTurn } from '../../core/session/state'
 import { ApiError, sessions, type Prompt } from '../../live/api'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'
@@ -41,7 +41,9 @@ export function Composer({ session, main = false }: { session: LiveSession; main
   }, [main, session.id])
   const agent = session.state.agent || (store.summaries.get(session.id)?.agent ?? '')
   const busy = runningTurn(session.state) !== null
-  const ready = (text.trim() !== '' || attachments.items.length > 0) && !attachments.busy
+  useSignal(store.list)
+  const offline = store.link === 'offline' || store.link === 'connecting' && store.loaded
+  const ready = !offline && (text.trim() !== '' || attachments.items.length > 0) && !attachments.busy
   useSignal(settingsChanged)
   const first = settings().enter
   const other = first === 'steer' ? 'queue' : 'steer'
@@ -76,13 +78,22 @@ export function Composer({ session, main = false }: { session: LiveSession; main
         event.preventDefault()
         return setChosen((chosen + (event.key === 'ArrowDown' ? 1 : items.length - 1)) % items.length)
       }
-      if (event.key === 'Tab' || (event.key === 'Enter' && !event.ctrlKey && !event.metaKey)) {
+      // A command that is typed in full is sent; there is nothing left to complete.
+      const full = at.kind === 'command' && item.value === at.query
+      if (event.key === 'Tab' || (event.key === 'Enter' && !full && !event.ctrlKey && !event.metaKey)) {
         event.preventDefault()
         return pick(item)
       }
       if (event.key === 'Escape') {
         event.stopPropagation()
         return setAt(null)
+      }
+    }
+    if (event.key === 'ArrowUp' && text === '') {
+      const last = session.state.entries.findLast((entry) => entry.type === 'user')
+      if (last !== undefined) {
+        event.preventDefault()
+        return setText(entryText(last))
       }
     }
     const plain = !event.shiftKey && (event.altKey ? busy : event.ctrlKey || event.metaKey || !THUMBS.matches)
@@ -102,6 +113,7 @@ export function Composer({ session, main = false }: { session: LiveSession; main
     {(main || session.sending > 0) && agent !== '' && <div className="beforehand"><AgentQuestions agent={agent} waiting={session.sending > 0} /></div>}
     {session.forgotten && <Forgotten session={session} ready={ready} send={() => void send('queue', 'new')} />}
     <form className="composer" aria-label="Prompt" onSubmit={(e) => { e.preventDefault(); void send(first) }}>
+      {offline && <p className="notice warning" role="status"><Icon name="alert" /> <span>The server cannot be reached. What you type is kept, and can be sent once it is back.</span></p>}
       <ParkedCard session={session} />
       <QueueView session={session} />
       <div className="box">

@@ -7,8 +7,17 @@ import { attachmentsOf } from './attachments'
 /** Handlers for an element that represents a session. */
 export function fileDrop(session: string) {
   return {
-    onDragOver: (event: ReactDragEvent) => { if (hasFiles(event.dataTransfer)) event.preventDefault() },
-    onDrop: (event: ReactDragEvent) => {
+    onDragOver: (event: ReactDragEvent<HTMLElement>) => {
+      if (!hasFiles(event.dataTransfer)) return
+      event.preventDefault()
+      event.currentTarget.dataset.drop = ''
+    },
+    onDragLeave: (event: ReactDragEvent<HTMLElement>) => {
+      const next = event.relatedTarget
+      if (!(next instanceof Node && event.currentTarget.contains(next))) delete event.currentTarget.dataset.drop
+    },
+    onDrop: (event: ReactDragEvent<HTMLElement>) => {
+      delete event.currentTarget.dataset.drop
       if (!hasFiles(event.dataTransfer)) return
       event.preventDefault()
       attachmentsOf(session).add(event.dataTransfer.files)

@@ -14,7 +14,7 @@ export function promptOf(text: string, attachments: Attachments): Prompt {
   return content.length ? { text, content } : { text }
 }
 
-/** Of a session, or of what stands for one. */
+/** Of a session, or of one that is still to begin. */
 export function useDraft(session: string): [string, (text: string) => void] {
   const [text, set] = useState(() => draft(session))
   useEffect(() => {

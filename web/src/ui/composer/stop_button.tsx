@@ -31,7 +31,7 @@ export function StopButton({ session }: { session: LiveSession }) {
     <>
       {then && <small className="then">Stop: {then}</small>}
       <button type="button" disabled={cancelling} onClick={() => stop(session)} title={`Stop (Esc Esc)${then && `; ${then}`}`}>
-        <Icon name="stop" /> {cancelling ? 'Stopping…' : 'Stop'}
+        <Icon name="stop" /> <span className="word">{cancelling ? 'Stopping…' : 'Stop'}</span>
       </button>
     </>
   )

@@ -22,8 +22,9 @@ import { answerNumber } from '../shell/keys'
 import { attemptAnswer } from '../shell/shell'
 
 const OPERATIONS = table<string>({
-  read: 'Read', write: 'Write', execute: 'Run a command', fetch: 'Fetch from the network', mcp: 'Use an MCP tool', other: 'Do something',
+  read: 'Read', write: 'Write', execute: 'Run a command', fetch: 'Fetch from the network', mcp: 'Use an MCP tool', other: 'Something else',
 })
+const OTHER = 'Something else'
 const MORE_KEY = 'm'
 
 /** The same question of another session, which gets the same answer. */
@@ -64,13 +65,13 @@ export function PermissionCard({ session, pending, cwd, place, since, alike = []
     if (answer === undefined) setMore(true)
     else void send(answer.id, answer.id)
   }
-  const what = OPERATIONS[pending.operation] ?? 'Do something'
+  const what = OPERATIONS[pending.operation] ?? OTHER
   const closed = sent || session.past
   const all = alike.length > 0 ? ` all ${alike.length + 1}` : ''
   return (
     <section ref={card} className={`card permission ${pending.danger === null ? '' : 'dangerous'}`} tabIndex={0} aria-label={`Permission: ${what}`} data-request={pending.id} data-ready={ready ? '' : undefined} onKeyDown={onKey} onPointerDown={() => { byKey.current = false }}>
       <header>
-        <Icon name="shield" /> <strong>Permission: {what.toLowerCase()}</strong>
+        <Icon name="shield" /> <strong>{what === OTHER ? <Plain text={pending.title || 'Permission'} /> : <>Permission: {what.toLowerCase()}</>}</strong>
         <AskedBy name={pending.askedBy} />
         <span className="quiet">{pending.toolCallId === null && !pending.claimed ? 'Dragoman does it if you allow it' : 'as reported by the agent'}</span>
       </header>

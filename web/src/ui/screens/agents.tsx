@@ -4,7 +4,10 @@ import { useEffect, useState } from 'react'
 import { agents as api, type AgentInfo, type DoctorReport } from '../../live/api'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'
-import { Icon, Spinner, type IconName } from '../common/icons'
+import { AgentMark } from '../common/agent_mark'
+import { Icon, Ring, Spinner, type IconName } from '../common/icons'
+import { beginSession, changeWish } from '../start/wish'
+import { InstallAgent } from './install_agent'
 import { Plain } from '../common/plain_text'
 import { attempt } from '../shell/shell'
 import { Providers } from './providers'
@@ -43,18 +46,19 @@ function Agent({ agent }: { agent: AgentInfo }) {
   return (
     <li className="card">
       <header>
-        <Icon name="bot" /> <strong><Plain text={agent.title || agent.name} /></strong>
-        <code><Plain text={agent.name} /></code>
+        <AgentMark name={agent.name} /> <strong><Plain text={agent.title || agent.name} /></strong>
+        {agent.title !== '' && agent.title !== agent.name && <code><Plain text={agent.name} /></code>}
         {agent.isDefault && <span className="tag">default</span>}
-        <span className={`status ${missing ? 'pending' : 'completed'}`}><Icon name={missing ? 'clock' : 'check'} /> {missing ? 'not installed' : agent.state}</span>
+        <span className={`status ${missing ? 'pending' : 'completed'}`}>{missing ? <Ring /> : <Icon name="check" />} {missing ? 'not installed' : agent.state}</span>
       </header>
       {agent.signedIn !== null && <p className={agent.signedIn ? 'quiet' : 'notice warning'}><Icon name="shield" /> <span>{agent.signedIn ? 'Signed in' : 'Not signed in'}{agent.account && <> (<Plain text={agent.account} />)</>}</span></p>}
       {agent.path && <p className="quiet"><code><Plain text={agent.path} /></code></p>}
-      {missing && agent.install && <p>Install with <code className="install"><Plain text={agent.install} /></code></p>}
+      {missing && <InstallAgent agent={agent} />}
       {missing && agent.variable && <p className="quiet">Needs <code><Plain text={agent.variable} /></code> or its own sign-in.</p>}
       {/^https?:/.test(agent.homepage) && <p className="quiet"><a href={agent.homepage} target="_blank" rel="noopener noreferrer"><Plain text={agent.homepage} /></a></p>}
       {!missing && (
         <div className="options">
+          <button type="button" onClick={() => { changeWish({ agent: agent.name }); beginSession() }}><Icon name="plus" /> New session</button>
           <button type="button" disabled={busy !== ''} onClick={() => void run('doctor', api.doctor(agent.name), setReport)}>{busy === 'doctor' ? <Spinner /> : <Icon name="check" />} Check</button>
           <button type="button" aria-expanded={open === 'signin'} onClick={() => toggle('signin')}><Icon name="shield" /> Sign in</button>
           <button type="button" aria-expanded={open === 'providers'} onClick={() => toggle('providers')}><Icon name="link" /> Model providers</button>

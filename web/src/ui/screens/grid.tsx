@@ -34,6 +34,7 @@ export function Grid() {
   const swap = (id: string, other: string) => choose(tiles.current.map((tile) => (tile === id ? other : tile)))
   return (
     <main className="gridscreen" aria-label="Grid of sessions">
+      {shown.length === 0 && <h1 className="hidden">Grid</h1>}
       {shown.length > 0 && <Head busier={busierThan(store.summaries, tiles.current)} choose={others.length ? () => choose([]) : null} />}
       <div className="grid" data-count={shown.length}>
         {shown.length === 0 && <div className="empty big"><Icon name="grid" /><p>No sessions yet. Up to six appear here side by side.</p></div>}
@@ -51,6 +52,7 @@ export function Grid() {
 function Head({ busier, choose }: { busier: number; choose: (() => void) | null }) {
   return (
     <header className="gridhead">
+      <h1>Grid</h1>
       <span role="status">{busier > 0 && `${plural(busier, 'busier session')} not shown`}</span>
       <button type="button" disabled={choose === null} onClick={() => choose?.()}>Show the busiest sessions</button>
     </header>
@@ -63,7 +65,7 @@ function Tile({ session, others, swap }: TileProps) {
   const live = store.open(session.id)
   useEffect(() => void live.load(), [live])
   return (
-    <section className="tile" aria-label={reveal(titleOf(session))} {...fileDrop(session.id)}>
+    <section className={`tile ${session.status}`} aria-label={reveal(titleOf(session))} {...fileDrop(session.id)}>
       <header>
         <a href={paths.session(session.id)}><Plain text={titleOf(session)} /></a>
         <span className="space" />

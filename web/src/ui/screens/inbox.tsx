@@ -1,4 +1,4 @@
-// Everything that waits for a person, over all sessions: the list, oldest first, and beside it the one to
+// Everything that waits for a person, over all sessions: the list, oldest first, and next to it the one to
 // decide on. Equal questions are answered together; after an answer comes the next.
 
 import { useEffect, useRef, useState } from 'react'

@@ -1,5 +1,6 @@
 // What was said in any session, and which are called like that.
 
+import { baseName, sinceWords } from '../../core/text/format'
 import { useEffect, useState } from 'react'
 import { shownSessions } from '../../core/session/listing'
 import { visible } from '../../core/text/safe_text'
@@ -34,12 +35,31 @@ export function Search({ query }: { query: string }) {
       </form>
       {called.length > 0 && <SessionGroup name="Matching titles" sessions={called} />}
       {hits?.length === 0 && <p className="empty">{called.length ? 'No matches in the transcripts.' : 'No matches in the titles, prompts and answers of any session.'}</p>}
-      <ul className="hits">{hits?.map((hit, at) => <Hit key={at} hit={hit} />)}</ul>
+      {hits !== null && bySession(hits).map((group) => <HitGroup key={group[0]?.sessionId} hits={group} />)}
     </main>
   )
 }
 
 const MOST_CALLED = 5
+
+function bySession(hits: readonly SearchHit[]): SearchHit[][] {
+  const groups = new Map<string, SearchHit[]>()
+  for (const hit of hits) groups.set(hit.sessionId, [...(groups.get(hit.sessionId) ?? []), hit])
+  return [...groups.values()]
+}
+
+/** All that was found in a session, under its title. */
+function HitGroup({ hits }: { hits: SearchHit[] }) {
+  const [first] = hits
+  if (first === undefined) return null
+  const session = store.summaries.get(first.sessionId)
+  return (
+    <section className="hitgroup">
+      <h2><a href={paths.session(first.sessionId)}><Plain text={first.title ?? first.sessionId} /></a>{session && <small><Plain text={baseName(session.cwd)} /> · {sinceWords(session.updatedAt)}</small>}</h2>
+      <ul className="hits">{hits.map((hit, at) => <Hit key={at} hit={hit} />)}</ul>
+    </section>
+  )
+}
 
 function Hit({ hit }: { hit: SearchHit }) {
   const open = async () => {
@@ -56,7 +76,7 @@ function Hit({ hit }: { hit: SearchHit }) {
   return (
     <li>
       <button type="button" className="hit" onClick={() => void open()}>
-        <strong><Plain text={hit.title ?? hit.sessionId} /></strong> <span className="tag"><Plain text={hit.kind} /></span>
+        <span className="tag"><Plain text={hit.kind} /></span>
         <span className="snippet">{parts(hit.snippet).map(([text, found], at) => (found ? <mark key={at}>{text}</mark> : <span key={at}>{text}</span>))}</span>
       </button>
     </li>

@@ -1,6 +1,6 @@
 // One session: its header, thread, composer and side pane.
 
-import { useEffect, useState, type FormEvent } from 'react'
+import { useEffect, useState, type CSSProperties, type FormEvent } from 'react'
 import { fenceLabel, fenceWords } from '../../core/fence'
 import { baseName } from '../../core/text/format'
 import { titleOf } from '../../core/session/listing'
@@ -25,6 +25,7 @@ import { ErrorBoundary } from '../common/error_boundary'
 import { Plain } from '../common/plain_text'
 import { paths } from '../shell/route'
 import { attempt, shell } from '../shell/shell'
+import { PaneEdge, usePaneWidth } from '../pane/pane_edge'
 import { SidePane } from '../pane/side_pane'
 import { StatusMark } from '../common/status_mark'
 import { Transcript } from '../thread/transcript'
@@ -40,6 +41,7 @@ export function SessionScreen({ id, entry }: { id: string; entry: number | null 
   })
   useEffect(() => rememberOptions(session.state), [session, session.state.modes, session.state.configOptions])
   useSignal(store.list)
+  const [width, setWidth] = usePaneWidth()
   const summary = store.summaries.get(id)
   const unplaced = summary?.cwd === '' ? summary : null
   const host = summary?.host
@@ -47,7 +49,7 @@ export function SessionScreen({ id, entry }: { id: string; entry: number | null 
   if (session.error !== null && !session.loaded) return <MissingSession session={session} />
   const pane = shell.pane && !session.gone
   return (
-    <div className={`sessionscreen ${pane ? 'withpane' : ''}`}>
+    <div className={`sessionscreen ${pane ? 'withpane' : ''}`} style={{ '--pane': `${width}px` } as CSSProperties}>
       <main className="thread" aria-label="Session" {...(session.gone ? {} : fileDrop(id))}>
         <ErrorBoundary name="session header"><Head session={session} /></ErrorBoundary>
         <ErrorBoundary name="thread"><Transcript key={id} session={session} entry={entry} find={shell.find} /></ErrorBoundary>
@@ -57,6 +59,7 @@ export function SessionScreen({ id, entry }: { id: string; entry: number | null 
         {lost && !session.gone && <Stranded session={session} host={lost.name} />}
         {session.gone ? <DeletedSession session={session} /> : unplaced ? <Unplaced session={unplaced} /> : <ErrorBoundary name="composer"><Composer session={session} main /></ErrorBoundary>}
       </main>
+      {pane && <PaneEdge width={width} change={setWidth} />}
       {pane && <ErrorBoundary name="side pane" place="pane" of={shell.tab}><SidePane session={session} /></ErrorBoundary>}
     </div>
   )

@@ -28,7 +28,9 @@ export const SHORTCUTS: Shortcut[] = [
   { keys: 'Ctrl K', does: 'Open the command palette', run: { 'Ctrl K': togglePalette } },
   { keys: 'Enter', does: 'Send; Shift Enter starts a new line' },
   { keys: 'Alt Enter', does: 'While a turn runs: say it into the turn, or queue it if Enter steers' },
+  { keys: 'Esc', does: 'Leave the prompt; cancel a start' },
   { keys: 'Esc Esc', does: 'Stop the turn', run: { 'Esc Esc': stopTurn } },
+  { keys: '↑', does: 'In an empty prompt: your last prompt; in the list of sessions, up, and → to the actions' },
   { keys: 'Ctrl F', does: 'Find in the transcript', run: { 'Ctrl F': findInTranscript } },
   { keys: 'j k', does: 'Next, previous entry; in a review, hunk', run: { j: () => move(1), k: () => move(-1) } },
   { keys: 'J K', does: 'Next, previous session', run: { J: () => moveSession(1), K: () => moveSession(-1) } },
@@ -94,9 +96,19 @@ function escaped(event: KeyboardEvent): boolean {
     cancelStart(route.key)
     return true
   }
+  leaveComposer(event)
   const twice = event.timeStamp - lastEscape < 600
   lastEscape = twice ? LONG_AGO : event.timeStamp
   return twice && run('Esc Esc')
+}
+
+/** One Escape leads out of a prompt field, to what waits or to the thread; letters are shortcuts there. */
+function leaveComposer({ target }: KeyboardEvent): void {
+  const field = target instanceof HTMLElement ? target.closest('.composer textarea') : null
+  if (field === null) return
+  const around = field.closest('.thread, .tile, main')
+  ;(around?.querySelector<HTMLElement>('.card[data-request]') ?? around?.querySelector<HTMLElement>('.scroller') ?? around?.closest<HTMLElement>('main'))?.focus()
+  if (document.activeElement === field) (field as HTMLElement).blur()
 }
 
 function allowed(event: KeyboardEvent): boolean {

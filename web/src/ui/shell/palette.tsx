@@ -6,11 +6,11 @@ import { store } from '../../live/store'
 import { actions, type Action } from './actions'
 import { Icon, type IconName } from '../common/icons'
 import { Plain } from '../common/plain_text'
-import { go, paths } from './route'
+import { currentRoute, go, paths } from './route'
 import { Toasts } from '../common/toasts'
 import { shell } from './shell'
 
-interface Item { key: string; icon: IconName; label: string; note: string; run: () => void }
+interface Item { key: string; head: string; icon: IconName; label: string; note: string; run: () => void }
 
 // So many sessions that actions are still in sight; with nothing typed yet, only those used last.
 const SESSIONS = 8
@@ -28,6 +28,10 @@ export function Palette() {
     return () => {
       if (before instanceof HTMLElement && document.activeElement === document.body) before.focus()
     }
+  }, [])
+  useEffect(() => {
+    window.addEventListener('hashchange', close)
+    return () => window.removeEventListener('hashchange', close)
   }, [])
   useEffect(() => { void document.getElementById(`palette-${chosen}`)?.scrollIntoView({ block: 'nearest' }) }, [chosen])
   const close = () => shell.set({ dialog: null })
@@ -53,7 +57,7 @@ export function Palette() {
       />
       <ul id="palettelist" role="listbox" aria-label="Results">
         {items.map((item, at) => (
-          <li key={item.key} id={`palette-${at}`} role="option" aria-selected={at === chosen} onClick={() => run(item)} onMouseMove={() => setChosen(at)}>
+          <li key={item.key} id={`palette-${at}`} role="option" aria-selected={at === chosen} className={item.head !== items[at - 1]?.head ? 'firstof' : ''} data-head={item.head} onClick={() => run(item)} onMouseMove={() => setChosen(at)}>
             <Icon name={item.icon} /> <span className="title"><Plain text={item.label} /></span> <small><Plain text={item.note} /></small>
           </li>
         ))}
@@ -69,16 +73,20 @@ function ranked(query: string): Item[] {
   const fits = (item: Item) => words.every((word) => `${item.label} ${item.note}`.toLowerCase().includes(word))
   const sessions = sessionItems().filter(fits).slice(0, words.length ? SESSIONS : RECENT)
   const fitting = [...sessions, ...actions().map(actionItem).filter(fits).slice(0, words.length ? ACTIONS : undefined)]
-  if (query.trim()) fitting.push({ key: 'search', icon: 'search', label: `Search all sessions for “${query.trim()}”`, note: '', run: () => go(paths.search(query.trim())) })
+  if (query.trim()) fitting.push({ key: 'search', head: 'Search', icon: 'search', label: `Search all sessions for “${query.trim()}”`, note: '', run: () => go(paths.search(query.trim())) })
   return fitting
 }
 
+/** Where one is already is nowhere to go. */
 function sessionItems(): Item[] {
+  const route = currentRoute()
+  const here = route.screen === 'session' ? route.id : ''
   return [...store.summaries.values()]
-    .filter((session) => !session.archived)
+    .filter((session) => !session.archived && session.id !== here)
     .sort((a, b) => b.updatedAt.localeCompare(a.updatedAt))
     .map((session) => ({
       key: session.id,
+      head: 'Sessions',
       icon: session.status === 'waiting' ? 'alert' : 'file',
       label: titleOf(session),
       note: `${session.agent} · ${session.cwd}`,
@@ -87,5 +95,5 @@ function sessionItems(): Item[] {
 }
 
 function actionItem(action: Action): Item {
-  return { key: action.name, icon: action.icon, label: action.name, note: action.key ?? '', run: action.run }
+  return { key: action.name, head: 'Actions', icon: action.icon, label: action.name, note: action.key ?? '', run: action.run }
 }

@@ -97,7 +97,7 @@ export async function attempt<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** The same for what may need a sign-in first: the ways to do that are shown, and after it one goes on. */
+/** The same for what may need a sign-in first: the ways to do that are shown, and then it is done again. */
 export async function attemptSignedIn<T>(agent: string, work: () => Promise<T>): Promise<T | null> {
   try {
     return await work()

@@ -103,7 +103,7 @@ export function NewSession({ cwd, agent: asked, prompted = false }: Props) {
           <FenceField value={fence} onChange={setFence} />
         </details>
         <YoloNotice />
-        <div className="options"><button type="submit" className="primary" disabled={busy || store.agents.length === 0}>{busy && <Spinner />} {busy ? 'Starting the agent…' : 'Start'}</button></div>
+        <div className="options ending"><button type="button" onClick={() => shell.set({ dialog: null })}>Cancel</button><button type="submit" className="primary" disabled={busy || store.agents.length === 0}>{busy && <Spinner />} {busy ? 'Starting the agent…' : 'Start'}</button></div>
       </form>
       {busy && <AgentQuestions agent={agent} />}
     </Modal>
@@ -215,12 +215,22 @@ export function ImportSession() {
   const [found, setFound] = useState<AgentSessionShape[] | null>(null)
   const [archived, setArchived] = useState(false)
   const [busy, setBusy] = useState('')
-  const look = async (event: FormEvent) => {
-    event.preventDefault()
+  const look = async (event?: FormEvent) => {
+    event?.preventDefault()
     setBusy('list')
     const told = await attemptSignedIn(agent, () => api.sessions(agent, archived ? 'include' : undefined))
     setBusy('')
     setFound(told?.sessions ?? null)
+  }
+  const adoptAll = async () => {
+    for (const session of found?.filter(({ knownAs }) => knownAs === null) ?? []) {
+      setBusy(session.id)
+      const made = await attemptSignedIn(agent, () => api.adopt(agent, session.id, session.cwd))
+      if (made === null) break
+      store.add(made)
+      setFound((now) => now?.map((each) => (each.id === session.id ? { ...each, knownAs: made.id } : each)) ?? null)
+    }
+    setBusy('')
   }
   const adopt = async (session: AgentSessionShape) => {
     if (session.knownAs !== null) return open(session.knownAs)
@@ -240,9 +250,10 @@ export function ImportSession() {
       <form className="stack" onSubmit={(event) => void look(event)}>
         <label className="field"><span className="label">Agent</span><AgentSelect value={agent} onChange={(name) => { setAgent(name); setFound(null) }} /></label>
         <label className="check"><input type="checkbox" checked={archived} onChange={(e) => setArchived(e.target.checked)} /> Archived ones too</label>
-        <div className="options"><button type="submit" className="primary" disabled={busy !== ''}>{busy === 'list' && <Spinner />} List its sessions</button></div>
+        <div className="options ending"><button type="button" onClick={() => shell.set({ dialog: null })}>Cancel</button><button type="submit" className="primary" disabled={busy !== ''}>{busy === 'list' && <Spinner />} List its sessions</button></div>
       </form>
       {busy !== '' && <AgentQuestions agent={agent} />}
+      {(found?.filter(({ knownAs }) => knownAs === null).length ?? 0) > 1 && <button type="button" disabled={busy !== ''} onClick={() => void adoptAll()}>Import all {found?.filter(({ knownAs }) => knownAs === null).length}</button>}
       {found?.length === 0 && <p className="empty">The agent has no sessions.</p>}
       <ul className="hits">
         {found?.map((session) => (

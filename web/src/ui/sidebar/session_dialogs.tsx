@@ -25,7 +25,7 @@ export function Rename({ session }: { session: Summary }) {
     <Modal title="Rename session">
       <form className="stack" onSubmit={(event) => void save(event)}>
         <label className="field"><span className="label">Title</span><input value={title} maxLength={500} required data-first="" onChange={(e) => setTitle(e.target.value)} onFocus={(e) => e.target.select()} /></label>
-        <div className="options"><button type="submit" className="primary">Rename</button></div>
+        <div className="options ending"><button type="button" onClick={() => shell.set({ dialog: null })}>Cancel</button><button type="submit" className="primary">Rename</button></div>
       </form>
     </Modal>
   )
@@ -55,7 +55,7 @@ export function Fork({ session }: { session: Summary }) {
         <p>Starts a new session that remembers this one. The original does not change.</p>
         <label className="field"><span className="label">First prompt <span className="quiet">(optional)</span></span><textarea rows={3} value={text} data-first="" onChange={(e) => setText(e.target.value)} /></label>
         <div className="suggestions">{FIRST_PROMPTS.map((prompt) => <button key={prompt} type="button" className="ghost" onClick={() => setText(prompt)}>{prompt}</button>)}</div>
-        <div className="options"><button type="submit" className="primary" disabled={busy}>{busy && <Spinner />} Fork</button></div>
+        <div className="options ending"><button type="button" onClick={() => shell.set({ dialog: null })}>Cancel</button><button type="submit" className="primary" disabled={busy}>{busy && <Spinner />} Fork</button></div>
       </form>
       {busy && <AgentQuestions agent={session.agent} />}
     </Modal>

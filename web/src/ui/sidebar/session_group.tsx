@@ -6,6 +6,7 @@ import { titleOf } from '../../core/session/listing'
 import { reveal } from '../../core/text/safe_text'
 import type { Summary } from '../../live/api'
 import { store } from '../../live/store'
+import { AgentMark } from '../common/agent_mark'
 import { Plain } from '../common/plain_text'
 import { NameTag } from './name_tag'
 import { paths } from '../shell/route'
@@ -24,7 +25,7 @@ export function SessionGroup({ name, sessions, note = () => '', more }: SessionG
             <a href={paths.session(session.id)}>
               <StatusMark session={session} quiet />
               <span className="title"><span className="words"><Plain text={titleOf(session)} /><NameTag session={session} /></span>{note(session) && <small><Plain text={note(session)} /></small>}</span>
-              <small title={reveal(session.cwd)}><Plain text={baseName(session.cwd)} /> · <Plain text={session.agent} /></small>
+              <small className="where" title={reveal(`${session.cwd} · ${session.agent}`)}><Plain text={baseName(session.cwd)} /> <AgentMark name={session.agent} /></small>
               <small className="when">{ago(session.updatedAt)}</small>
             </a>
           </li>

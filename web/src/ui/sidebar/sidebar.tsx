@@ -1,6 +1,6 @@
 // All sessions, by project; what needs a person stands out.
 
-import { useRef, useState, type MouseEvent } from 'react'
+import { useEffect, useRef, useState, type KeyboardEvent, type MouseEvent, type RefObject } from 'react'
 import { ago, plural } from '../../core/text/format'
 import { leading } from '../../core/permissions/questions'
 import { reveal } from '../../core/text/safe_text'
@@ -9,6 +9,7 @@ import type { Summary } from '../../live/api'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'
 import { archive } from './archive'
+import { useCollapse } from '../common/collapse'
 import { Icon } from '../common/icons'
 import { NameTag } from './name_tag'
 import { ErrorBoundary } from '../common/error_boundary'
@@ -26,6 +27,10 @@ export function Sidebar() {
   const [filter, setFilter] = useState<Filter>('all')
   const [query, setQuery] = useState('')
   const [pointing, setPointing] = useState(false)
+  const list = useRef<HTMLDivElement>(null)
+  // What fits is at the top.
+  useEffect(() => { list.current?.scrollTo({ top: 0 }) }, [filter, query])
+  useOneStop(list)
   const shown = useCalmOrder(shownSessions(store.summaries.values(), filter, query), pointing)
   return (
     <nav className="sidebar" aria-label="Sessions" onMouseEnter={() => setPointing(true)} onMouseLeave={() => setPointing(false)}>
@@ -44,12 +49,38 @@ export function Sidebar() {
           </button>
         ))}
       </div>
-      <div className="groups">
+      <div className="groups" ref={list} onKeyDown={moveInList}>
         {byProject(shown).map((group) => <ProjectGroup key={group.cwd} group={group} />)}
         {shown.length === 0 && store.loaded && <Empty filter={filter} query={query} />}
       </div>
     </nav>
   )
+}
+
+/** One stop for the Tab key in the whole list: the session one is in, else the first. */
+function useOneStop(list: RefObject<HTMLElement | null>): void {
+  useEffect(() => {
+    const links = [...list.current?.querySelectorAll<HTMLElement>('.session > a') ?? []]
+    const stop = links.find((link) => link === document.activeElement) ?? links.find((link) => link.ariaCurrent === 'page') ?? links[0]
+    for (const link of links) link.tabIndex = link === stop ? 0 : -1
+  })
+}
+
+/** Arrows lead from session to session, and to the actions of one. */
+function moveInList(event: KeyboardEvent<HTMLElement>): void {
+  const { target, currentTarget } = event
+  const row = target instanceof HTMLElement ? target.closest('.session') : null
+  if (row === null || !(target instanceof HTMLElement) || target.closest('.menu')) return
+  const links = [...currentTarget.querySelectorAll<HTMLElement>('.session > a')]
+  const at = links.findIndex((link) => link.parentElement === row)
+  const goals: Partial<Record<string, HTMLElement | null | undefined>> = {
+    ArrowDown: links[at + 1], ArrowUp: links[at - 1], Home: links[0], End: links.at(-1), ArrowLeft: links[at],
+    ArrowRight: row.querySelector<HTMLElement>('.rowmenu > button'),
+  }
+  const goal = goals[event.key]
+  if (!goal) return
+  event.preventDefault()
+  goal.focus()
 }
 
 /** Newest first, but nothing moves under a pointer that is about to choose. */
@@ -67,13 +98,15 @@ function Empty({ filter, query }: { filter: Filter; query: string }) {
 }
 
 function ProjectGroup({ group }: { group: Group }) {
+  const [open, toggle] = useCollapse(`group:${group.cwd}`, true)
+  const waits = group.sessions.some(({ status }) => status === 'waiting')
   return (
     <section className="group">
       <h2 title={reveal(group.cwd)}>
-        <Icon name="folder" /> <span className="name"><Plain text={group.name} /></span>
+        <button type="button" className="ghost folder" aria-expanded={open} onClick={toggle}><Icon name={open ? 'folder' : 'chevron'} /> <span className="name"><Plain text={group.name} /></span> <small>{group.sessions.length}</small>{!open && waits && <Icon name="alert" />}</button>
         <button type="button" className="ghost" aria-label={`New session in ${reveal(group.name)}`} title="New session here" onClick={() => beginSession(group.cwd)}><Icon name="plus" /></button>
       </h2>
-      <ul>{group.sessions.map((session) => <ErrorBoundary key={session.id} name="session" of={session}><SessionRow session={session} /></ErrorBoundary>)}</ul>
+      {open && <ul>{group.sessions.map((session) => <ErrorBoundary key={session.id} name="session" of={session}><SessionRow session={session} /></ErrorBoundary>)}</ul>}
     </section>
   )
 }
@@ -86,9 +119,10 @@ function SessionRow({ session }: { session: Summary }) {
   const asked = known === undefined ? 0 : leading(known.state.pending).length
   return (
     <li className={`session ${here ? 'here' : ''} ${unread ? 'unread' : ''}`}>
-      <a href={paths.session(session.id)} aria-current={here ? 'page' : undefined} onClick={() => shell.set({ drawer: false })}>
+      <a href={paths.session(session.id)} aria-current={here ? 'page' : undefined} tabIndex={here ? 0 : -1} onClick={() => shell.set({ drawer: false })}>
         <StatusMark session={session} quiet />
         <span className="title"><Plain text={titleOf(session)} /></span>
+        {session.parent !== null && <span className="forkmark" title="Forked from another session"><Icon name="fork" /><span className="hidden">fork</span></span>}
         <NameTag session={session} />
         <span className="meta">
           {asked > 0 && <span className="badge" title={`${plural(asked, 'question')} for you`}>{asked}<span className="hidden"> waiting</span></span>}
@@ -122,7 +156,7 @@ function RowMenu({ session }: { session: Summary }) {
   }
   return (
     <span className={`rowmenu ${open ? 'open' : ''}`} onBlur={(event) => { if (!event.currentTarget.contains(event.relatedTarget)) setOpen(null) }} onKeyDown={(e) => { if (e.key === 'Escape') shut() }}>
-      <button ref={opener} type="button" className="ghost" aria-label={`Actions for ${reveal(titleOf(session))}`} aria-expanded={open !== null} onClick={toggle}><Icon name="dots" /></button>
+      <button ref={opener} type="button" className="ghost" tabIndex={open === null ? -1 : 0} aria-label={`Actions for ${reveal(titleOf(session))}`} aria-expanded={open !== null} onClick={toggle}><Icon name="dots" /></button>
       {open && (
         <span className={`menu ${open}`}>
           <button type="button" onClick={choose(() => shell.open({ name: 'rename', session: session.id }))}><Icon name="edit" /> Rename</button>

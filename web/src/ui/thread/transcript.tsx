@@ -3,15 +3,19 @@
 
 import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, type RefObject } from 'react'
-import { endingBehind, endingOf } from '../../core/session/endings'
+import { endingBehind } from '../../core/session/endings'
 import { plural } from '../../core/text/format'
 import { leading } from '../../core/permissions/questions'
 import type { Entry, Pending, SessionState } from '../../core/session/state'
-import { isOver, runningTurn } from '../../core/session/state'
+import { rowOf } from '../../core/session/rows'
+import { runningTurn } from '../../core/session/state'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'
 import { ElicitationForm } from '../permissions/elicitation_form'
 import { EntryView } from './entry_view'
+import { RunHead, isWord, keyOfRow, useShape } from './runs'
+import { DecisionLines, TurnFooter, useThreadRecords } from './thread_records'
+import { TurnLine } from './turn_line'
 import { FindBar } from './find_bar'
 import { Icon, Spinner } from '../common/icons'
 import { ErrorBoundary } from '../common/error_boundary'
@@ -27,18 +31,21 @@ export function Transcript({ session, entry = null, find = false }: Props) {
   useSignal(session.facts)
   const { state, first } = session
   const pending = leading(state.pending)
-  const count = state.entries.length + pending.length
+  const children = subagentsAfter(state)
+  const { records, decisions } = useThreadRecords(session)
+  const { shape, toggle } = useShape(session, (at) => children.has(at) || nesting(state, at) > 0 || (decisions.get(at)?.some(isWord) ?? false))
+  const count = shape.length + pending.length
   const scroller = useRef<HTMLDivElement>(null)
   // All rows are laid out again when this function is another one.
   const asked = pending.map(({ id }) => id).join(' ')
   const getItemKey = useCallback(
-    (at: number) => (at < state.entries.length ? first + at : asked.split(' ')[at - state.entries.length] ?? at),
-    [state, first, asked],
+    (at: number) => (at < shape.length ? keyOfRow(shape[at], first) : asked.split(' ')[at - shape.length] ?? at),
+    [state, first, asked, shape],
   )
   const rows = useVirtualizer<HTMLDivElement, HTMLElement>({
     count,
     getScrollElement: () => scroller.current,
-    estimateSize: (at) => estimate(state.entries[at]),
+    estimateSize: (at) => (shape[at]?.heads ? 40 : estimate(state.entries[shape[at]?.at ?? -1])),
     getItemKey,
     overscan: usePainted(session) ? 6 : 1,
     anchorTo: 'end',
@@ -50,38 +57,55 @@ export function Transcript({ session, entry = null, find = false }: Props) {
   })
   useStartAtEnd(session, rows, count, entry)
   useStayAtEnd(scroller)
-  const marked = useDeepLink(session, rows, entry)
-  useReadFromTop(session, rows, asked.split(' ')[0] ?? '')
+  const show = (place: number, align: 'center' | 'start' = 'center') => {
+    const at = rowOf(shape, place - first)
+    const row = shape[at]
+    if (row === undefined || row.count === 1) return rows.scrollToIndex(at, { align })
+    toggle(row)
+    // Its rows are there with the next frame.
+    const within = place - first - row.at
+    requestAnimationFrame(() => requestAnimationFrame(() => rows.scrollToIndex(at + within, { align })))
+  }
+  const marked = useDeepLink(session, show, entry)
+  useReadFromTop(session, rows, asked.split(' ')[0] ?? '', shape.length)
   const { away, seen } = useAway(rows, count)
   const atTop = session.canLookBack && away && rows.getVirtualItems()[0]?.index === 0
   useEffect(() => { if (atTop) void session.lookBack() }, [atTop, session, first])
-  const children = subagentsAfter(state)
   return (
     <div className="transcript">
-      {find && <FindBar session={session} show={(place) => rows.scrollToIndex(place, { align: 'center' })} scroller={scroller} />}
+      {find && <FindBar session={session} show={(place) => show(first + place)} scroller={scroller} />}
       <div className="scroller" ref={scroller} role={count ? 'feed' : 'region'} aria-label="Transcript" aria-busy={runningTurn(state) !== null} tabIndex={0}>
         <div className="rows" style={{ height: rows.getTotalSize() }}>
-          {rows.getVirtualItems().map((item) => (
+          {rows.getVirtualItems().map((item) => {
+            const row = shape[item.index]
+            const at = row?.at ?? state.entries.length + item.index - shape.length
+            const closed = row !== undefined && row.count > 1
+            const lines = closed ? undefined : decisions.get(at)
+            return (
             <article
               key={item.key}
               data-index={item.index}
-              data-place={first + item.index}
+              data-place={first + at}
               ref={rows.measureElement}
-              className={`row ${marked === first + item.index ? 'marked' : ''}`}
-              data-depth={nesting(state, item.index) || undefined}
+              className={`row ${marked === first + at ? 'marked' : ''}`}
+              data-depth={nesting(state, at) || undefined}
               style={{ transform: `translateY(${item.start}px)` }}
               tabIndex={-1}
-              aria-posinset={first + item.index + 1}
-              aria-setsize={first + count}
-              aria-label={rowLabel(state, item.index)}
+              aria-posinset={first + at + 1}
+              aria-setsize={first + state.entries.length + pending.length}
+              aria-label={rowLabel(state, at)}
             >
-              <Row session={session} at={item.index} pending={pending} />
-              {children.get(item.index)?.map((child) => <ErrorBoundary key={child.sessionId} name="subagent" of={child}><SubagentView session={session} child={child} /></ErrorBoundary>)}
-              <Ending state={state} at={item.index} />
+              {row !== undefined && row.heads > 0 && <RunHead session={session} row={row} toggle={() => toggle(row)} />}
+              {!closed && <Row session={session} at={at} pending={pending} />}
+              {lines !== undefined && <DecisionLines decided={lines} />}
+              {children.get(at)?.map((child) => <ErrorBoundary key={child.sessionId} name="subagent" of={child}><SubagentView session={session} child={child} /></ErrorBoundary>)}
+              <Ending state={state} at={at + (row?.count ?? 1) - 1} />
+              <TurnFooter session={session} at={at + (row?.count ?? 1) - 1} records={records} />
             </article>
-          ))}
+            )
+          })}
         </div>
-        <TurnLine state={state} />
+        <TurnLine session={session} />
       </div>
       {atTop && <button type="button" className="older" onClick={() => void session.lookBack()}><Spinner /> Older entries</button>}
       {away && (
@@ -155,21 +179,6 @@ function Ending({ state, at }: { state: SessionState; at: number }) {
   return text === null ? null : <p className="turnend"><Icon name="stop" /> {text}</p>
 }
 
-/** What the turn does now, or how the last one ended if that was out of the ordinary. */
-function TurnLine({ state }: { state: SessionState }) {
-  const turn = state.turns.at(-1)
-  if (runningTurn(state) === null && state.activity !== 'idle') {
-    return <p className="turnline"><Spinner /> The agent is working in the background.</p>
-  }
-  if (turn === undefined) return null
-  if (isOver(turn.status)) {
-    const text = endingOf(turn)
-    return text === null ? null : <p className="turnline">{text}</p>
-  }
-  const words = { prompting: 'Sent', streaming: 'Working', waiting: 'Waiting for you', cancelling: 'Stopping' }
-  return <p className="turnline">{turn.status === 'waiting' ? <Icon name="alert" /> : <Spinner />} {words[turn.status]}…</p>
-}
-
 /** Whether the rows in view were painted: those around them come after that. */
 function usePainted(session: LiveSession): boolean {
   const [painted, setPainted] = useState(false)
@@ -218,7 +227,7 @@ function useStayAtEnd(scroller: RefObject<HTMLDivElement | null>): void {
 const FRAMES_TO_SETTLE = 4
 
 /** A question that is taller than the window is shown from its top, not from its end. */
-function useReadFromTop(session: LiveSession, rows: Rows, request: string): void {
+function useReadFromTop(session: LiveSession, rows: Rows, request: string, entries: number): void {
   const { loaded } = session
   useEffect(() => {
     if (!loaded || request === '') return
@@ -229,14 +238,14 @@ function useReadFromTop(session: LiveSession, rows: Rows, request: string): void
       const { scrollElement: window } = rows
       const card = [...window?.querySelectorAll<HTMLElement>('.card[data-request]') ?? []].find(({ dataset }) => dataset.request === request)
       const tooTall = window !== null && card !== undefined && card.offsetHeight > window.clientHeight
-      if (tooTall && rows.isAtEnd(END)) rows.scrollToIndex(session.state.entries.length, { align: 'start' })
+      if (tooTall && rows.isAtEnd(END)) rows.scrollToIndex(entries, { align: 'start' })
     }
     let frame = requestAnimationFrame(look)
     return () => cancelAnimationFrame(frame)
   }, [session, rows, loaded, request])
 }
 
-function useDeepLink(session: LiveSession, rows: Rows, entry: number | null): number | null {
+function useDeepLink(session: LiveSession, show: (place: number) => void, entry: number | null): number | null {
   const [marked, setMarked] = useState<number | null>(null)
   const { first } = session
   const ready = session.loaded && entry !== null && entry >= first
@@ -245,7 +254,7 @@ function useDeepLink(session: LiveSession, rows: Rows, entry: number | null): nu
   }, [session, session.loaded, entry, first])
   useEffect(() => {
     if (!ready || entry === null) return
-    rows.scrollToIndex(entry - session.first, { align: 'center' })
+    show(entry)
     setMarked(entry)
     const timer = setTimeout(() => setMarked(null), 2500)
     return () => clearTimeout(timer)
