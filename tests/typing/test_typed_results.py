@@ -26,6 +26,11 @@ def checked(file: Path, cache: Path) -> str:
     return done.stdout + done.stderr
 
 
+def test_the_flows_are_typed(tmp_path: Path) -> None:
+    for name in ("plan_implement_review.py", "issue_to_branch.py"):
+        assert checked(ROOT / "examples" / name, tmp_path / "cache") == ""
+
+
 def test_mypy_knows_what_ask_returns(tmp_path: Path) -> None:
     assert checked(PROGRAM, tmp_path / "cache") == ""
     wrong = tmp_path / "wrong.py"
