@@ -37,17 +37,13 @@ _PAGE = """\
 """
 
 
-class ViewerMissing(DragomanError):
-    """This installation has no viewer for exported sessions."""
-
-    def __str__(self) -> str:
-        return "the viewer of exported sessions was not built; run `make run` where Node is"
+NOT_BUILT = "the viewer of exported sessions was not built; run `make run` where Node is installed"
 
 
 def session_page(
     record: SessionRecord, bodies: Sequence[bytes], redactor: Redactor | None
 ) -> Iterator[bytes]:
-    """The file, in pieces. Raises ViewerMissing.
+    """The file, in pieces. Raises DragomanError where the viewer was not built.
 
     The script runs because the policy names its hash; no other can, and there is nothing that it
     could reach. Without a redactor, everything is in the file as it is recorded.
@@ -56,7 +52,7 @@ def session_page(
         script = (VIEWER / "viewer.js").read_text("utf-8").replace("</script", r"<\\/script")
         style = (VIEWER / "viewer.css").read_text("utf-8").replace("</style", r"<\\/style")
     except FileNotFoundError:
-        raise ViewerMissing from None
+        raise DragomanError(NOT_BUILT) from None
     script = script.replace("<!--", r"<\\!--")
     title = _title(record, redactor)
     events = list(bodies if redactor is None else redacted_events(lambda: bodies, redactor))
