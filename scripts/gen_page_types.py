@@ -32,6 +32,7 @@ from dragoman.host.rules.rule import RuleFields
 from dragoman.host.snapshots.folder_changes import FolderProblem
 from dragoman.host.snapshots.line_history import Hunk
 from dragoman.hub.stored.usage_report import UsageRow
+from dragoman.racing import race_record
 from dragoman.session import content, events, facts, permission_options, state, state_limits
 from dragoman.session.limits.spending import Spending, Tokens
 from dragoman.session.limits.spending_limits import SpendingLimit
@@ -92,8 +93,16 @@ ANSWERS: tuple[Struct, ...] = (
     *(SpendingLimit, BoundLimit, session_shapes.LimitList),
     *(session_shapes.HitShape, session_shapes.CostAmount),
     *(Tokens, Spending, UsageRow, session_shapes.UsageList),
+    *(race_record.CheckCounts, race_record.CheckRun, race_record.JudgedFiles, race_record.Entrant),
+    *(race_record.ReviewRound, race_record.RaceReview, race_record.RacePlace),
+    *(race_record.RaceVerdict, race_record.RaceRecord),
 )
-ANSWER_WORDS = {"Status": Status, "Grade": Grade}
+ANSWER_WORDS = {
+    "Status": Status,
+    "Grade": Grade,
+    "EntrantStatus": race_record.EntrantStatus,
+    "Outcome": race_record.Outcome,
+}
 
 
 def files() -> dict[str, str]:

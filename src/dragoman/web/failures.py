@@ -66,6 +66,8 @@ _STATUSES: list[tuple[type[Exception], int, str]] = [
     (errors.LeaseLost, 409, "session_owned"),
     (errors.SessionElsewhere, 409, "session_elsewhere"),
     (errors.UnknownHost, 404, "unknown_host"),
+    (errors.RaceError, 404, "unknown_race"),
+    (errors.WorktreeError, 404, "unknown_worktree"),
     (errors.SessionBusy, 409, "session_busy"),
     (errors.SessionNotContinued, 409, "not_continued"),
     (errors.SessionGone, 409, "session_gone"),

@@ -3,7 +3,7 @@
 
 import type {
   Accepted, AddedRule, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FolderListing, FoundFile, FrameShape, HitShape, HostShape,
-  LimitList, ListedAgent, ProjectRuleList, ProviderList, Question, RevertAnswer, RewindAnswer, RuleList, SignIns, SteerAnswer, Summary, Upload, UsageList, Verdict,
+  LimitList, ListedAgent, ProjectRuleList, ProviderList, Question, RaceRecord, RevertAnswer, RewindAnswer, RuleList, SignIns, SteerAnswer, Summary, Upload, UsageList, Verdict,
 } from '../core/generated/responses'
 import type { Json } from '../core/generated/content'
 import type { Event } from '../core/generated/events'
@@ -189,6 +189,7 @@ export const search = (q: string, signal?: AbortSignal) =>
 export const costs = (since: number) => call<{ costs: CostAmount[] }>('GET', `/api/costs${query({ since })}`)
 
 /** What the turns that began since a moment have used; a row for each day, agent, project, model or session. */
+export const races = () => call<{ races: RaceRecord[] }>('GET', '/api/races')
 export const usage = (since: number, by: string) => call<UsageList>('GET', `/api/usage${query({ since, by })}`)
 
 /** A request to try the rules on. */

@@ -29,6 +29,7 @@ import { TopBar } from './shell/topbar'
 
 const Grid = lazy(() => import('./screens/grid').then(({ Grid }) => ({ default: Grid })))
 const Usage = lazy(() => import('./screens/usage').then(({ Usage }) => ({ default: Usage })))
+const Races = lazy(() => import('./screens/races').then(({ Races }) => ({ default: Races })))
 const Replay = lazy(() => import('./screens/replay').then(({ Replay }) => ({ default: Replay })))
 
 export function App() {
@@ -64,6 +65,7 @@ function Screen({ route }: { route: Route }) {
     case 'policies': return <Policies folder={route.folder} />
     case 'grid': return <Grid />
     case 'usage': return <Usage by={route.by} days={route.days} />
+    case 'races': return <Races id={route.id} />
     case 'search': return <Search query={route.query} />
     case 'home': return <Home />
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.client.sessions.prompts import MAX_JSON_BYTES
+from dragoman.racing.race_record import RaceRecord
 from dragoman.web.api import (
     agents,
     chat,
@@ -15,6 +16,7 @@ from dragoman.web.api import (
     hosts,
     metrics,
     policies,
+    races,
     session_actions,
     sessions,
 )
@@ -26,7 +28,7 @@ from dragoman.web.routing.route import (
     PLAIN_TEXT,
     Route,
 )
-from dragoman.web.shapes import policy_shapes, server_shapes, session_shapes
+from dragoman.web.shapes import policy_shapes, race_shapes, server_shapes, session_shapes
 from dragoman.web.shapes.server_shapes import IdQuery
 from dragoman.web.uploads import MAX_BYTES
 
@@ -552,6 +554,37 @@ _CHATS = (
     ),
 )
 
+_RACES = (
+    Route(
+        method="GET",
+        path="/api/races",
+        handler=races.list_races,
+        summary="List the races of this machine, newest first",
+        answer=race_shapes.RaceList,
+    ),
+    Route(
+        method="GET",
+        path="/api/races/{race_id}",
+        handler=races.show_race,
+        summary="A race, with its entrants and its verdict",
+        answer=RaceRecord,
+    ),
+    Route(
+        method="GET",
+        path="/api/worktrees",
+        handler=races.list_worktrees,
+        summary="List the worktrees of this machine, newest first",
+        answer=race_shapes.WorktreeList,
+    ),
+    Route(
+        method="GET",
+        path="/api/worktrees/{worktree_id}/diff",
+        handler=races.worktree_diff,
+        summary="What was changed in a worktree",
+        answer=race_shapes.WorktreeDiff,
+    ),
+)
+
 _ABOUT = (
     Route(
         method="GET",
@@ -587,5 +620,5 @@ _ABOUT = (
 
 ROUTES: Final = (
     *(*_SESSIONS, *_STEERING, *_READING, *_FILES),
-    *(*_AGENTS, *_POLICIES, *_CHATS, *_ABOUT),
+    *(*_AGENTS, *_POLICIES, *_CHATS, *_RACES, *_ABOUT),
 )

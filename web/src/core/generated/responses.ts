@@ -389,6 +389,94 @@ export interface UsageList {
   total: Spending
 }
 
+export interface CheckCounts {
+  total: number
+  failed: number
+  skipped: number
+}
+
+export interface CheckRun {
+  code: number | null
+  seconds: number
+  problem: string
+  counts: CheckCounts | null
+  output: string
+}
+
+export interface JudgedFiles {
+  edited: string[]
+  deleted: string[]
+  added: string[]
+  configuration: string[]
+}
+
+export interface Entrant {
+  label: string
+  agent: string
+  status: EntrantStatus
+  outcome: Outcome | null
+  detail: string
+  session: string | null
+  worktree: string | null
+  branch: string | null
+  beganAt: number | null
+  seconds: number
+  toolCalls: number
+  cost: Record<string, number>
+  tokens: number | null
+  files: number
+  added: number
+  removed: number
+  result: string | null
+  judged: JudgedFiles
+  check: CheckRun | null
+}
+
+export interface ReviewRound {
+  shown: Record<string, string>
+  answer: string
+  best: string | null
+}
+
+export interface RaceReview {
+  agent: string
+  rounds: ReviewRound[]
+}
+
+export interface RacePlace {
+  label: string
+  passed: boolean
+  reason: string
+}
+
+export interface RaceVerdict {
+  winner: string | null
+  places: RacePlace[]
+  because: string
+}
+
+export interface RaceRecord {
+  id: string
+  task: string
+  check: string
+  folder: string
+  repository: string
+  base: string
+  createdAt: number
+  entrants: Entrant[]
+  endedAt: number | null
+  owner: Json | null
+  baseline: CheckRun | null
+  review: RaceReview | null
+  verdict: RaceVerdict | null
+  merged: string[] | null
+  problem: string
+}
+
 export type Status = 'idle' | 'running' | 'waiting' | 'parked' | 'interrupted' | 'closed'
 
 export type Grade = 'pass' | 'warn' | 'fail' | 'skip'
+
+export type EntrantStatus = 'waiting' | 'preparing' | 'running' | 'judging' | 'done'
+
+export type Outcome = 'completed' | 'limit' | 'timeout' | 'failed' | 'ended_early' | 'cancelled'

@@ -9,6 +9,7 @@ export type Route =
   | { screen: 'session'; id: string; entry: number | null; replay: boolean; review: boolean }
   | { screen: 'search'; query: string }
   | { screen: 'usage'; by: UsageGroup; days: number }
+  | { screen: 'races'; id: string }
 
 export const USAGE_GROUPS = ['agent', 'model', 'project', 'session'] as const
 export type UsageGroup = (typeof USAGE_GROUPS)[number]
@@ -21,6 +22,7 @@ export function parseRoute(hash: string): Route {
   }
   if (screen === 'start' && id) return { screen, key: id }
   if (screen === 'search') return { screen, query: id }
+  if (screen === 'races') return { screen, id }
   if (screen === 'policies') return { screen, folder: id }
   if (screen === 'usage') {
     return { screen, by: USAGE_GROUPS.find((each) => each === id) ?? 'agent', days: USAGE_DAYS.find((each) => String(each) === what) ?? 30 }
@@ -44,6 +46,7 @@ export const paths = {
   replay: (id: string) => `#/s/${encodeURIComponent(id)}/replay`,
   review: (id: string) => `#/s/${encodeURIComponent(id)}/review`,
   policies: (folder: string) => `#/policies/${encodeURIComponent(folder)}`,
+  race: (id: string) => `#/races/${encodeURIComponent(id)}`,
   usage: (by: UsageGroup, days: number) => `#/usage/${by}/${days}`,
   search: (query: string) => `#/search/${encodeURIComponent(query)}`,
 }
