@@ -43,7 +43,7 @@ def given_descriptors() -> set[int]:
 
 def leave(inherited: set[int], errors: int | None = None) -> None:
     """Keep nothing of what this process was given, as it continues in the background: nobody who
-    reads its output must wait for it. What goes wrong from now on is written to `errors`, if any."""
+    reads its output must wait for it. What goes wrong later is written to `errors`, if any."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number, target in ((0, nothing), (1, nothing), (2, nothing if errors is None else errors)):
         os.dup2(target, number)

@@ -1,8 +1,8 @@
-"""Counts what the sessions of this process do, for monitoring: turns, tool calls, tokens,
-costs, and how long questions, queued prompts and the store took.
+"""Counts what the sessions of this process do, for monitoring.
 
-A count only grows, and begins at zero when the process does. What an agent replays when it loads a
-session is history, and not counted.
+Turns, tool calls, tokens, costs, and how long questions, queued prompts and the store took. A count
+only grows, and begins at zero when the process does. What an agent replays when it loads a session
+is history, and not counted.
 """
 
 from __future__ import annotations
