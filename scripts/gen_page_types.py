@@ -83,7 +83,7 @@ ANSWERS: tuple[Struct, ...] = (
         session_shapes.Accepted,
         session_shapes.SteerAnswer,
         session_shapes.FoundFile,
-        session_shapes.FolderListing,
+        session_shapes.Subfolders,
         Hunk,
         FolderProblem,
         session_shapes.FileChange,

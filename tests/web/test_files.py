@@ -16,16 +16,15 @@ import pytest
 from support.postgres import empty_database
 from support.serving import Served, also_served, served
 
-from dragoman.host.workspace import file_search
+from dragoman.host.workspace import file_search, subfolders
 from dragoman.host.workspace.file_search import FileSearch, rank_of
+from dragoman.host.workspace.subfolders import branch_of, folders_in
 from dragoman.session.content import Audio, Image, Resource, ResourceLink
 from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import SessionRecord
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
-from dragoman.web import folder_listing
 from dragoman.web.failures import RequestFailed
-from dragoman.web.folder_listing import branch_of, folders_in
 from dragoman.web.uploads import (
     KEPT_SECONDS,
     MAX_BYTES,
@@ -494,7 +493,7 @@ def test_the_branch_of_a_worktree_is_found_and_a_fifo_is_not_waited_for(tmp_path
 def test_of_a_folder_of_very_many_names_the_first_are_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder_listing, "_MOST", 3)
+    monkeypatch.setattr(subfolders, "_MOST", 3)
     for name in "abcde":
         (tmp_path / name).mkdir()
     folders, complete = folders_in(str(tmp_path))

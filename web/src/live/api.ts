@@ -2,8 +2,8 @@
 // contract says; text in it is the agent's and is shown as text.
 
 import type {
-  Accepted, AddedRule, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FolderListing, FoundFile, FrameShape, HitShape, HostShape,
-  LimitList, ListedAgent, ProjectRuleList, ProviderList, Question, RaceRecord, RevertAnswer, RewindAnswer, RuleList, SignIns, SteerAnswer, Summary, Upload, UsageList, Verdict,
+  Accepted, AddedRule, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape,
+  LimitList, ListedAgent, ProjectRuleList, ProviderList, Question, RaceRecord, RevertAnswer, RewindAnswer, RuleList, SignIns, SteerAnswer, Subfolders, Summary, Upload, UsageList, Verdict,
 } from '../core/generated/responses'
 import type { Json } from '../core/generated/content'
 import type { Event } from '../core/generated/events'
@@ -178,7 +178,7 @@ export const agents = {
 }
 
 /** The folders in a folder; without a path, in that of the server. */
-export const folders = (path?: string) => call<FolderListing>('GET', `/api/folders${query({ path })}`)
+export const folders = (path?: string) => call<Subfolders>('GET', `/api/folders${query({ path })}`)
 
 export const hosts = () => call<{ hosts: HostShape[] }>('GET', '/api/hosts')
 

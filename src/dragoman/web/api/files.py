@@ -8,16 +8,16 @@ import os
 from starlette.requests import Request
 
 from dragoman.host.workspace.file_search import FileSearch
+from dragoman.host.workspace.subfolders import branch_of, folders_in
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
-from dragoman.web.folder_listing import branch_of, folders_in
 from dragoman.web.placement import plain
 from dragoman.web.shapes.session_shapes import (
     Files,
     FilesQuery,
-    FolderListing,
     FoldersQuery,
     FoundFile,
+    Subfolders,
     Upload,
     UploadQuery,
 )
@@ -28,11 +28,11 @@ _OCTETS = "application/octet-stream"
 # ── where a session may work ──────────────────────────────────────────────────────────────────
 
 
-async def list_folder(server: Server, query: FoldersQuery) -> FolderListing:
+async def list_folder(server: Server, query: FoldersQuery) -> Subfolders:
     return await asyncio.to_thread(_listing, query.path or server.cwd)
 
 
-def _listing(path: str) -> FolderListing:
+def _listing(path: str) -> Subfolders:
     found = plain(path)
     folders, complete, problem = list[str](), True, None
     try:
@@ -40,7 +40,7 @@ def _listing(path: str) -> FolderListing:
     except OSError as error:
         problem = error.strerror or "cannot be read"
     parent = os.path.dirname(found)
-    return FolderListing(
+    return Subfolders(
         path=found,
         parent=None if parent == found else parent,
         folders=folders,

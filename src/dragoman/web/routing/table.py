@@ -319,7 +319,7 @@ _FILES = (
         handler=files.list_folder,
         summary="List the folders in a folder, to choose where a session works",
         query=session_shapes.FoldersQuery,
-        answer=session_shapes.FolderListing,
+        answer=session_shapes.Subfolders,
     ),
     Route(
         method="GET",

@@ -518,7 +518,7 @@ class FoldersQuery(Shape):
     path: str = ""
 
 
-class FolderListing(Shape):
+class Subfolders(Shape):
     """The `folders` in a folder by name; not `complete` if it has too many to look at. `branch` is
     the one that is checked out there, and `parent` None at the top. `problem` says why it cannot
     be listed."""

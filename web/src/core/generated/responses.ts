@@ -230,7 +230,7 @@ export interface FoundFile {
   kind: 'file' | 'folder'
 }
 
-export interface FolderListing {
+export interface Subfolders {
   path: string
   parent: string | null
   folders: string[]
