@@ -37,7 +37,13 @@ from dragoman.session import content, events, facts, permission_options, state, 
 from dragoman.session.limits.spending import Spending, Tokens
 from dragoman.session.limits.spending_limits import SpendingLimit
 from dragoman.store.records import Status
-from dragoman.web.shapes import policy_shapes, server_shapes, session_shapes
+from dragoman.web.shapes import (
+    policy_shapes,
+    push_shapes,
+    server_shapes,
+    session_shapes,
+    token_shapes,
+)
 
 FOLDER = Path(__file__).parent.parent / "web" / "src" / "core" / "generated"
 WIDTH = 100
@@ -96,6 +102,8 @@ ANSWERS: tuple[Struct, ...] = (
     *(race_record.CheckCounts, race_record.CheckRun, race_record.JudgedFiles, race_record.Entrant),
     *(race_record.ReviewRound, race_record.RaceReview, race_record.RacePlace),
     *(race_record.RaceVerdict, race_record.RaceRecord),
+    *(token_shapes.TokenShape, token_shapes.TokenList, token_shapes.Pairing, token_shapes.Paired),
+    *(push_shapes.PushState, push_shapes.PushShape),
 )
 ANSWER_WORDS = {
     "Status": Status,

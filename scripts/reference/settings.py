@@ -53,6 +53,8 @@ SECTIONS = (
         keys.SNAPSHOT_KEYS,
         "[Review and undo](../how-to/changes.md#how-long-it-is-kept)",
     ),
+    ("`webhook`", keys.WEBHOOK_KEYS, "[A webhook](../how-to/phone.md#a-webhook)"),
+    ("`push`", keys.PUSH_KEYS, "[Answer from your phone](../how-to/phone.md)"),
     (
         "A project's own: `.dragoman/settings.json`",
         keys.PROJECT_KEYS,

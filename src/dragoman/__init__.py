@@ -100,6 +100,7 @@ if TYPE_CHECKING:
         UnknownHost,
         UnknownQuestion,
         UnknownSession,
+        UnknownToken,
         Unreachable,
         UnsafeArchive,
         Unsupported,
@@ -433,6 +434,7 @@ __all__ = [
     "UnknownItem",
     "UnknownQuestion",
     "UnknownSession",
+    "UnknownToken",
     "Unreachable",
     "UnsafeArchive",
     "Unsupported",
@@ -487,8 +489,8 @@ _NAMES = {
         "RowRefused SequenceGap SessionBusy SessionElsewhere SessionError SessionGone "
         "SessionNotContinued SessionOwned SignInNeeded SlowConsumer StartError StoreAway "
         "StoreCorrupt StoreCrowded StoreError StoreFull UnknownAgent UnknownHost UnknownQuestion "
-        "UnknownSession Unreachable UnsafeArchive Unsupported UnusableRequest UsageError "
-        "VersionMismatch WorktreeError WouldDeadlock"
+        "UnknownSession UnknownToken Unreachable UnsafeArchive Unsupported UnusableRequest "
+        "UsageError VersionMismatch WorktreeError WouldDeadlock"
     ),
     "host.fence.fence": "Fence",
     "host.fence.fence_terms": "FenceTerms",

@@ -442,6 +442,16 @@ class UnknownQuestion(DragomanError, KeyError):
         self.request_id = request_id
 
 
+class UnknownToken(DragomanError):
+    """No access token has that id; `token_id` is what was asked for."""
+
+    _sentence = "no such device or token: {token_id}"
+
+    def __init__(self, token_id: str) -> None:
+        super().__init__(token_id)
+        self.token_id = token_id
+
+
 class Unsupported(DragomanError):
     """The agent does not offer this; nothing was sent."""
 

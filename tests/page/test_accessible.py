@@ -23,7 +23,7 @@ from playwright.async_api import Browser, Page, expect
 from dragoman.host.rules.project_file import NAME
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-_SCREENS = ("inbox", "agents", "policies", "grid", "search/demo", "usage", "")
+_SCREENS = ("inbox", "agents", "policies", "grid", "search/demo", "usage", "devices", "")
 
 
 # What can change with the colours and the width: the names and roles are those of the first look.

@@ -250,8 +250,9 @@ async def test_control_whoever_has_the_token_gets_through_to_every_route(tmp_pat
 def test_what_every_response_says() -> None:
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-        "connect-src 'self'; img-src 'self' data: blob:; font-src 'self'; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+        "connect-src 'self'; img-src 'self' data: blob:; font-src 'self'; manifest-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'"
     )
     told = {name.decode(): value.decode() for name, value in SECURITY_HEADERS}
     assert told["content-security-policy"] == policy

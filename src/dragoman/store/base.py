@@ -255,6 +255,29 @@ class Store(Protocol):
         passed; by name."""
         ...
 
+    # ── what processes share ──────────────────────────────────────────────────────────────────
+
+    async def shared(self, kind: str) -> dict[str, bytes]:
+        """The small records of a kind, by their ids, such as access tokens; without those whose
+        time is over."""
+        ...
+
+    async def shared_one(self, kind: str, record_id: str) -> bytes | None: ...
+
+    async def share(
+        self,
+        kind: str,
+        record_id: str,
+        before: bytes | None,
+        after: bytes | None,
+        *,
+        seconds: float | None = None,
+    ) -> bool:
+        """Replace the record, which must be `before`, by `after`; None means that there is none. Of
+        several processes that try, one succeeds: the result says whether it was this one. With
+        `seconds` it is forgotten after that time."""
+        ...
+
     # ── news ──────────────────────────────────────────────────────────────────────────────────
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:

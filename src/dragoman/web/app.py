@@ -99,7 +99,15 @@ def make_app(
 
     table = Table([*ROUTES, *page_routes(page)])
     server.document = _document
-    return Guard(Dispatch(server), table, token=token, hosts=hosts, origins=origins, log=counted)
+    return Guard(
+        Dispatch(server),
+        table,
+        token=token,
+        hosts=hosts,
+        origins=origins,
+        log=counted,
+        visitors=server.visitors,
+    )
 
 
 logger = logging.getLogger("dragoman.web")

@@ -8,13 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dragoman.data_directory import data_directory
 from dragoman.host.forms.elicitation import ElicitationRequest
 from dragoman.host.rules.rule import Rule
 from dragoman.hub.cluster.owner import is_gone
 from dragoman.hub.hub import Hub
 from dragoman.hub.running.settings_launcher import SettingsLauncher
+from dragoman.notices.notice_board import Notices
 from dragoman.store.records import Owner
 from dragoman.web.last_turn import Endings
+from dragoman.web.server.visitors import Visitors
 from dragoman.web.shapes.session_shapes import OwnerShape
 from dragoman.web.spent_today import Costs
 from dragoman.web.streams.list_changes import Roster
@@ -43,10 +46,14 @@ class Server:
     costs: Costs = field(init=False)
     endings: Endings = field(init=False)
     roster: Roster = field(init=False)
+    visitors: Visitors = field(init=False)
+    notices: Notices = field(init=False)
 
     def __post_init__(self) -> None:
         self.costs = Costs(self.hub.store)
         self.endings = Endings(self.hub.store)
+        self.visitors = Visitors(self.hub.store)
+        self.notices = Notices(self.hub, lambda: self.launcher.settings().notices, data_directory())
         self.roster = Roster(self.hub.store, self.hub.news, self.closing, self.questions_outside)
 
     def questions_outside(self) -> list[tuple[str, ElicitationRequest]]:

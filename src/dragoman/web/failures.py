@@ -68,6 +68,7 @@ _STATUSES: list[tuple[type[Exception], int, str]] = [
     (errors.UnknownHost, 404, "unknown_host"),
     (errors.RaceError, 404, "unknown_race"),
     (errors.WorktreeError, 404, "unknown_worktree"),
+    (errors.UnknownToken, 404, "unknown_token"),
     (errors.SessionBusy, 409, "session_busy"),
     (errors.SessionNotContinued, 409, "not_continued"),
     (errors.SessionGone, 409, "session_gone"),

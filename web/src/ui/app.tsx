@@ -28,6 +28,7 @@ import { SignedOut } from './screens/signed_out'
 import { TopBar } from './shell/topbar'
 
 const Grid = lazy(() => import('./screens/grid').then(({ Grid }) => ({ default: Grid })))
+const Devices = lazy(() => import('./screens/devices').then(({ Devices }) => ({ default: Devices })))
 const Usage = lazy(() => import('./screens/usage').then(({ Usage }) => ({ default: Usage })))
 const Races = lazy(() => import('./screens/races').then(({ Races }) => ({ default: Races })))
 const Replay = lazy(() => import('./screens/replay').then(({ Replay }) => ({ default: Replay })))
@@ -64,6 +65,7 @@ function Screen({ route }: { route: Route }) {
     case 'agents': return <Agents />
     case 'policies': return <Policies folder={route.folder} />
     case 'grid': return <Grid />
+    case 'devices': return <Devices />
     case 'usage': return <Usage by={route.by} days={route.days} />
     case 'races': return <Races id={route.id} />
     case 'search': return <Search query={route.query} />

@@ -33,6 +33,16 @@ TOP_KEYS: Keys = {
         "seconds ends: by the terminal's bell, or by a notification of the terminal (`osc9`: "
         "iTerm2, Windows Terminal, WezTerm, Ghostty; `osc777`: urxvt, foot, VTE); default `off`",
     ),
+    "notify_command": (
+        "list of strings",
+        "a program and its arguments, which `serve` runs when nobody looks at the page and an "
+        "agent [asks something or a turn ends](../how-to/phone.md#a-command-of-your-own)",
+    ),
+    "webhook": (
+        "object",
+        "an address to which `serve` sends [signed notices](../how-to/phone.md#a-webhook)",
+    ),
+    "push": ("object", "of [notifications on devices](../how-to/phone.md)"),
     "fence": (
         "string or object",
         "whether agents run in a [fence](../explanation/fence.md), and what it leaves open; "
@@ -296,6 +306,35 @@ SNAPSHOT_KEYS: Keys = {
     ),
     "file_mib": ("number", "leave out files larger than this many MiB; default `10`"),
     "files": ("number", "do not watch a folder with more files than this; default `200000`"),
+}
+
+WEBHOOK_KEYS: Keys = {
+    "url": ("string", "the address; required"),
+    "secret_file": (
+        "string",
+        "a file with the secret, of at least 16 bytes, that signs what is sent; required. A "
+        "relative path starts at the folder of the settings file",
+    ),
+    "events": (
+        "list of strings",
+        "which notices are sent: `question`, `turn_ended`; default: both",
+    ),
+    "content": (
+        "boolean",
+        "whether they contain the title and the folder of the session, and what the agent asks; "
+        "default `false`",
+    ),
+}
+
+PUSH_KEYS: Keys = {
+    "contact": (
+        "string",
+        "`mailto:…` or `https://…`: whom a push service may write to about your pushes",
+    ),
+    "services": (
+        "list of strings",
+        "origins of push services besides those of Chrome, Edge, Firefox and Safari",
+    ),
 }
 
 LIMIT_KEYS: Keys = {

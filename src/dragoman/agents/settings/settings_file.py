@@ -18,6 +18,7 @@ from dragoman.agents.extensions import Quirks, quirks_for
 from dragoman.agents.known import known_command, known_names
 from dragoman.agents.settings.limit_settings import BadLimit, read_limits, read_prices
 from dragoman.agents.settings.mcp_settings import McpReader, NamedServer
+from dragoman.agents.settings.notice_settings import NO_NOTICES, NoticeReader, NoticeSettings
 from dragoman.agents.settings.setting_keys import (
     AGENT_KEYS,
     FENCE_KEYS,
@@ -160,6 +161,8 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     """By the name of the model, in lower case."""
     question_timeout: float | None = None
     """How many seconds a question may wait before it is refused."""
+    notices: NoticeSettings = NO_NOTICES
+    """How `serve` tells people who are not looking."""
     keep_warm: float | None = None
     """How many seconds the agent of a named or continued session stays after a run."""
     worktrees: WorktreeSetup = WorktreeSetup()
@@ -214,6 +217,7 @@ class _Reader(ValueReader):
             prices=self._prices(top.get("prices", {})),
             limits=self._limits(top.get("limits", []), servers),
             question_timeout=self._duration(top.get("question_timeout"), "question_timeout"),
+            notices=NoticeReader(self._file).notices(top),
             keep_warm=self._stay(top.get("keep_warm"), "keep_warm"),
             worktrees=self._worktrees(top.get("worktrees", {})),
         )

@@ -33,6 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="open the page in a graphical browser, if there is one",
     )
     where.add_argument(
+        "--pair",
+        metavar="NAME",
+        nargs="?",
+        const="phone",
+        type=_device,
+        help="print a QR code that pairs a device, once, within ten minutes (default name: phone)",
+    )
+    where.add_argument(
         "--headless",
         action="store_true",
         help="do not listen on HTTP; only run sessions for other servers that use the same store",
@@ -87,6 +95,8 @@ def _serve(options: argparse.Namespace, address: Address, cwd: str, log: Lines) 
         name=options.name,
         headless=options.headless,
         open_page=_open if options.open else None,
+        pair=options.pair,
+        show_pairing=_show_pairing,
     )
     serve(settings, announce, log)
 
@@ -96,6 +106,7 @@ def _check_headless(options: argparse.Namespace) -> None:
     given = {
         "--port": options.port,
         "--open": options.open,
+        "--pair": options.pair,
         "--token-file": options.token_file,
         "--allow-origin": options.allow_origin,
     }
@@ -109,6 +120,28 @@ def _name(text: str) -> str:
         sentence = f"expected up to 63 letters, digits, dots, dashes or underscores, not {text!r}"
         raise argparse.ArgumentTypeError(sentence)
     return text
+
+
+def _device(text: str) -> str:
+    from dragoman.access.access_tokens import name_in
+
+    try:
+        return name_in(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _show_pairing(name: str, address: str, *, is_local: bool) -> None:
+    """On standard output, behind the address of the page."""
+    from dragoman.web.server.pairing import qr_in_terminal, qr_rows
+
+    print(qr_in_terminal(qr_rows(address), coloured=sys.stdout.isatty()))
+    print(f"pair {name} within ten minutes: {address}", flush=True)
+    if is_local:
+        tell(
+            "only this machine can open that address; for a phone, put an HTTPS proxy in front "
+            "and name it with --allow-origin, or listen elsewhere with --host and --allow-remote"
+        )
 
 
 def _open(address: str) -> Callable[[], None]:

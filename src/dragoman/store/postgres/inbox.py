@@ -1,4 +1,6 @@
-"""Commands to a session's owner, in SQL, by the database's clock.
+"""What processes have for each other, in SQL: commands to a session's owner, and small records.
+
+Times are those of the database's clock.
 
 What a command says is kept until it is taken and no longer: it may hold what a person typed.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.errors import UnknownSession
-from dragoman.store.postgres.database import Database, Plan, Rows
+from dragoman.store.postgres.database import Database, Plan, Rows, Statement
 from dragoman.store.postgres.events import LOCKED
 from dragoman.store.postgres.owners import RUN_OUT
 from dragoman.store.postgres.search import storable
@@ -126,3 +128,43 @@ def _long_ago(db: Database) -> tuple[float, float]:
 async def outcome(db: Database, command_id: int) -> Outcome:
     row = await db.row(_OUTCOME, (command_id,))
     return Outcome("unknown") if row is None else Outcome(*row)
+
+
+# ── records that all share ───────────────────────────────────────────────────────────────────
+
+_ALIVE = "(ends_at IS NULL OR ends_at > clock_timestamp())"
+_SHARED = f"SELECT id, body FROM shared_records WHERE kind = %s AND {_ALIVE} ORDER BY id"
+_SHARED_ONE = f"SELECT body FROM shared_records WHERE kind = %s AND id = %s AND {_ALIVE}"
+_FORGET_ENDED = f"DELETE FROM shared_records WHERE NOT {_ALIVE}"
+_ENDS = "clock_timestamp() + make_interval(secs => %s)"  # NULL stays NULL: it never ends
+_SHARE_NEW = f"""
+INSERT INTO shared_records (kind, id, body, ends_at) VALUES (%s, %s, %s, {_ENDS})
+ON CONFLICT (kind, id) DO NOTHING RETURNING id
+"""
+_SHARE_CHANGED = f"""
+UPDATE shared_records SET body = %s, ends_at = {_ENDS}
+WHERE kind = %s AND id = %s AND body = %s RETURNING id
+"""
+_SHARE_NOTHING = "DELETE FROM shared_records WHERE kind = %s AND id = %s AND body = %s RETURNING id"
+
+
+async def shared(db: Database, kind: str) -> dict[str, bytes]:
+    return {record_id: bytes(body) for record_id, body in await db.rows(_SHARED, (kind,))}
+
+
+async def shared_one(db: Database, kind: str, record_id: str) -> bytes | None:
+    row = await db.row(_SHARED_ONE, (kind, storable(record_id)))
+    return None if row is None else bytes(row[0])
+
+
+def share(
+    kind: str, record_id: str, before: bytes | None, after: bytes | None, seconds: float | None
+) -> Plan[bool]:
+    key = (kind, storable(record_id))
+    if after is None:
+        statement: Statement = (_SHARE_NOTHING, (*key, before))
+    elif before is None:
+        statement = (_SHARE_NEW, (*key, after, seconds))
+    else:
+        statement = (_SHARE_CHANGED, (after, seconds, *key, before))
+    return Plan([(_FORGET_ENDED, ()), statement], lambda answers: (bool(answers[1]), ()))

@@ -293,6 +293,25 @@ class PostgresStore:
     async def hosts(self) -> list[r.HostRecord]:
         return await self._read(owners.hosts)
 
+    # ── what processes share ──────────────────────────────────────────────────────────────────
+
+    async def shared(self, kind: str) -> dict[str, bytes]:
+        return await self._read(partial(inbox.shared, kind=kind))
+
+    async def shared_one(self, kind: str, record_id: str) -> bytes | None:
+        return await self._read(partial(inbox.shared_one, kind=kind, record_id=record_id))
+
+    async def share(
+        self,
+        kind: str,
+        record_id: str,
+        before: bytes | None,
+        after: bytes | None,
+        *,
+        seconds: float | None = None,
+    ) -> bool:
+        return await self._writer.write(inbox.share(kind, record_id, before, after, seconds))
+
     # ── news ──────────────────────────────────────────────────────────────────────────────────
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:

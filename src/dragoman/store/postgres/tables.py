@@ -146,6 +146,16 @@ _LIMITS = """
 ALTER TABLE sessions ADD COLUMN limits text;
 """
 
+_SHARED_RECORDS = """
+CREATE TABLE shared_records (
+    kind text NOT NULL,
+    id text NOT NULL,
+    body bytea NOT NULL,
+    ends_at timestamptz,
+    PRIMARY KEY (kind, id)
+);
+"""
+
 _LOCKED = "LOCK TABLE sessions, {leases}, {commands}, events, hosts IN ACCESS EXCLUSIVE MODE"
 _AT_WORK = f"""
 SELECT 1 FROM owners o WHERE NOT {RUN_OUT} AND (
@@ -202,6 +212,7 @@ STEPS: tuple[Step, ...] = (
     _SHUT_OUT,
     _SYSTEM_PROMPTS,
     _LIMITS,
+    _SHARED_RECORDS,
 )
 _FORMER = STEPS.index(_SHUT_OUT) + 1
 

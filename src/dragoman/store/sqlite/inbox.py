@@ -1,4 +1,6 @@
-"""Commands to a session's owner, in SQL. Runs in a transaction.
+"""What processes have for each other, in SQL: commands to a session's owner, and small records.
+
+Runs in a transaction.
 
 What a command says is kept until it is taken and no longer: it may hold what a person typed.
 """
@@ -110,3 +112,48 @@ def _long_ago(db: Database) -> tuple[float, float]:
 def outcome(db: Database, command_id: int) -> Outcome:
     row = db.row(_OUTCOME, (command_id,))
     return Outcome("unknown") if row is None else Outcome(*row)
+
+
+# ── records that all share ───────────────────────────────────────────────────────────────────
+
+_SHARED = "SELECT id, body FROM shared_records WHERE kind = ? AND ends_at > ? ORDER BY id"
+_SHARED_ONE = "SELECT body FROM shared_records WHERE kind = ? AND id = ? AND ends_at > ?"
+_FORGET_ENDED = "DELETE FROM shared_records WHERE ends_at <= ?"
+_SHARE_NEW = """
+INSERT INTO shared_records (kind, id, body, ends_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (kind, id) DO NOTHING
+"""
+_SHARE_CHANGED = (
+    "UPDATE shared_records SET body = ?, ends_at = ? WHERE kind = ? AND id = ? AND body = ?"
+)
+_SHARE_NOTHING = "DELETE FROM shared_records WHERE kind = ? AND id = ? AND body = ?"
+_NEVER = 9e18
+
+
+def shared(db: Database, kind: str) -> dict[str, bytes]:
+    return dict(db.rows(_SHARED, (kind, time.time())))
+
+
+def shared_one(db: Database, kind: str, record_id: str) -> bytes | None:
+    row = db.row(_SHARED_ONE, (kind, record_id, time.time()))
+    return None if row is None else row[0]
+
+
+def share(
+    db: Database,
+    kind: str,
+    record_id: str,
+    before: bytes | None,
+    after: bytes | None,
+    seconds: float | None,
+) -> bool:
+    now = time.time()
+    db.run(_FORGET_ENDED, (now,))
+    ends_at = _NEVER if seconds is None else now + seconds
+    if after is None:
+        db.run(_SHARE_NOTHING, (kind, record_id, before))
+    elif before is None:
+        db.run(_SHARE_NEW, (kind, record_id, after, ends_at))
+    else:
+        db.run(_SHARE_CHANGED, (after, ends_at, kind, record_id, before))
+    return db.changes > 0

@@ -285,6 +285,27 @@ class SqliteStore:
     async def hosts(self) -> list[r.HostRecord]:
         return await self._read(owners.hosts)
 
+    # ── what processes share ──────────────────────────────────────────────────────────────────
+
+    async def shared(self, kind: str) -> dict[str, bytes]:
+        return await self._read(lambda db: inbox.shared(db, kind))
+
+    async def shared_one(self, kind: str, record_id: str) -> bytes | None:
+        return await self._read(lambda db: inbox.shared_one(db, kind, record_id))
+
+    async def share(
+        self,
+        kind: str,
+        record_id: str,
+        before: bytes | None,
+        after: bytes | None,
+        *,
+        seconds: float | None = None,
+    ) -> bool:
+        return await self._write(
+            lambda db: inbox.share(db, kind, record_id, before, after, seconds)
+        )
+
     # ── news ──────────────────────────────────────────────────────────────────────────────────
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:

@@ -138,6 +138,16 @@ _LIMITS = """
 ALTER TABLE sessions ADD COLUMN limits TEXT;
 """
 
+_SHARED_RECORDS = """
+CREATE TABLE shared_records (
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    body BLOB NOT NULL,
+    ends_at REAL NOT NULL,
+    PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+"""
+
 _AT_WORK = """
 SELECT 1 FROM {leases} WHERE owner_id IS NOT NULL AND expires_at > ?1
 UNION ALL SELECT 1 FROM hosts WHERE expires_at > ?1 LIMIT 1
@@ -205,6 +215,7 @@ STEPS = (
     _shut_out,
     _system_prompts,
     _limits,
+    _SHARED_RECORDS,
 )
 _CAMEL_CASE = STEPS.index(_camel_case) + 1
 

@@ -46,6 +46,8 @@ class Route:
     may_be_empty: bool = False
     socket: bool = False
     """Whether a WebSocket may be opened here."""
+    pairs: bool = False
+    """Whether it takes the code of a pairing instead of a token, and nothing else."""
 
     @property
     def segments(self) -> tuple[str, ...]:

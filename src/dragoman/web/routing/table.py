@@ -20,6 +20,7 @@ from dragoman.web.api import (
     session_actions,
     sessions,
 )
+from dragoman.web.routing.device_routes import DEVICE_ROUTES
 from dragoman.web.routing.route import (
     ANY_TYPE,
     EVENT_STREAM,
@@ -620,5 +621,5 @@ _ABOUT = (
 
 ROUTES: Final = (
     *(*_SESSIONS, *_STEERING, *_READING, *_FILES),
-    *(*_AGENTS, *_POLICIES, *_CHATS, *_RACES, *_ABOUT),
+    *(*_AGENTS, *_POLICIES, *DEVICE_ROUTES, *_CHATS, *_RACES, *_ABOUT),
 )

@@ -14,6 +14,9 @@ Host must be ours, an Origin must be ours or one that was allowed by name, and w
 calls cross-site is refused, the public routes too, except for someone who follows a link to the
 page itself. The layers behind see the route that was found here and never look for one themselves.
 
+Besides the token of the server there are those of the store: of paired devices, which can be
+revoked. A request that came with one is cut off when it is, in the midst of a stream too.
+
 A page of an attacker can have its own name point to 127.0.0.1 and then read what we answer, since
 for the browser it is the same site. The Host header still has the attacker's name: only our own
 names count, with our own port. A bare address cannot be made to point elsewhere by a name server,
@@ -28,15 +31,18 @@ import logging
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager, suppress
 from hmac import compare_digest
 from typing import TypeAlias
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dragoman.web.failures import RequestFailed, response_for
+from dragoman.access.access_tokens import AccessToken
+from dragoman.web.failures import RequestFailed, failure_of, response_for
 from dragoman.web.routing.route import ANY_TYPE, JSON, FoundRoute, Route, Table
+from dragoman.web.server.visitors import Visitors
+from dragoman.web.streams.stream_response import ABORT
 
 logger = logging.getLogger("dragoman.web")
 
@@ -46,6 +52,9 @@ PARAMETERS = "dragoman.parameters"
 ADMIT = "dragoman.admit"
 """Where the scope has what the guard calls for a request with the token: False when there are too
 many of those already."""
+
+VISITOR = "dragoman.visitor"
+"""Where the scope has the access token that a request came with; None for the server's own."""
 
 MAX_FAILURES = 20
 FAILURE_SECONDS = 10.0
@@ -77,8 +86,10 @@ class Guard:
         hosts: AllowedHosts,
         origins: Collection[str] = (),
         log: Log = lambda method, path, status, seconds: None,
+        visitors: Visitors | None = None,
     ) -> None:
         self._app = app
+        self._visitors = visitors
         self.table = table
         self._token = token.encode()
         self._hosts = hosts
@@ -105,9 +116,11 @@ class Guard:
             await self._admit(request, exchange)
         except RequestFailed as failure:
             await exchange.fail(failure)
-        except Exception:
-            logger.exception("a request failed")
-            await exchange.fail(RequestFailed(500, "internal", "internal error"))
+        except Exception as error:
+            failure = failure_of(error)
+            if failure is None:
+                logger.exception("a request failed")
+            await exchange.fail(failure or RequestFailed(500, "internal", "internal error"))
 
     async def _admit(self, request: _Request, exchange: _Exchange) -> None:
         self._check_where_from(request)
@@ -116,8 +129,9 @@ class Guard:
             return
         found = self.table.find(request.path)
         public = _public(found, request.method)
+        visitor = None
         if public is None:
-            self._check_token(request)
+            visitor = await self._let_in(request, found)
             _take_place(exchange.scope)
         route = public or _route(found, request.method)
         if exchange.scope["type"] == "websocket" and not route.socket:
@@ -125,7 +139,9 @@ class Guard:
         exchange.limit = _body_limit(route, request)
         exchange.scope[ROUTE] = route
         exchange.scope[PARAMETERS] = {} if found is None else dict(found.parameters)
-        await self._app(exchange.scope, exchange.receive, exchange.send)
+        exchange.scope[VISITOR] = visitor
+        with self._watched(visitor, exchange.scope):
+            await self._app(exchange.scope, exchange.receive, exchange.send)
 
     # ── where it comes from ───────────────────────────────────────────────────────────────────
 
@@ -169,24 +185,47 @@ class Guard:
 
     # ── who it is ─────────────────────────────────────────────────────────────────────────────
 
-    def _check_token(self, request: _Request) -> None:
+    async def _let_in(self, request: _Request, found: FoundRoute | None) -> AccessToken | None:
+        """The access token of the store that was presented; None for the server's own. The code of
+        a pairing opens its own route alone."""
         told = request.header(b"authorization")
         scheme, _, given = (told or "").partition(" ")
-        if scheme.lower() == "bearer" and compare_digest(given.encode("latin-1"), self._token):
-            return
+        if scheme.lower() == "bearer":
+            if compare_digest(given.encode("latin-1"), self._token):
+                return None
+            visitor = None if self._visitors is None else await self._visitors.find(given)
+            route = None if found is None else found.routes.get(request.method)
+            if visitor is not None and visitor.pairing == (route is not None and route.pairs):
+                return visitor
+        raise self._refusal(told)
+
+    def _refusal(self, told: str | None) -> RequestFailed:
         challenge = {"www-authenticate": "Bearer"}
         failure = RequestFailed(
             401, "unauthorized", "a bearer token is required", headers=challenge
         )
         if told is None:
-            raise failure  # that is not a guess
+            return failure  # that is not a guess
         now = time.monotonic()
         first = self._failures[0] if len(self._failures) == MAX_FAILURES else None
         self._failures.append(now)
         if first is not None and now - first < FAILURE_SECONDS:
             wait = {"retry-after": str(int(FAILURE_SECONDS))}
-            raise RequestFailed(429, "too_many_failures", "too many wrong tokens", headers=wait)
-        raise failure
+            return RequestFailed(429, "too_many_failures", "too many wrong tokens", headers=wait)
+        return failure
+
+    @contextmanager
+    def _watched(self, visitor: AccessToken | None, scope: Scope) -> Generator[None]:
+        """While a visitor's request is answered, its connection ends when its token does."""
+        if visitor is None or self._visitors is None:
+            yield
+            return
+        with self._visitors.inside(visitor, scope.get(ABORT, _nothing)):
+            yield
+
+
+def _nothing() -> None:
+    pass
 
 
 def _take_place(scope: Scope) -> None:
@@ -331,8 +370,8 @@ class _Exchange:
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
-    "img-src 'self' data: blob:; font-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; require-trusted-types-for 'script'"
+    "img-src 'self' data: blob:; font-src 'self'; manifest-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
 
 SECURITY_HEADERS = (

@@ -13,6 +13,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
 
 from dragoman.agents.listing import list_agents
 from dragoman.agents.settings.settings_file import Retention, load_settings
@@ -46,6 +48,7 @@ from dragoman.web.server.http_server import (
     Operator,
     serving,
 )
+from dragoman.web.server.pairing import pairing_address, reachable_origin
 from dragoman.web.streams.frame_ring import Frames
 from dragoman.web.uploads import Uploads, keep_clean
 
@@ -53,6 +56,12 @@ logger = logging.getLogger("dragoman.web")
 
 _OPEN_SECONDS = 60.0
 """For a browser to start and to read what leads it to the page."""
+
+
+class ShowPairing(Protocol):
+    """Shows how to pair a device of this name; `is_local` if only this machine finds the server."""
+
+    def __call__(self, name: str, address: str, *, is_local: bool) -> None: ...
 
 
 class ServeOptions(Door, kw_only=True):
@@ -74,6 +83,9 @@ class ServeOptions(Door, kw_only=True):
     """From a signal until what still runs is cut off; the process is gone at most 2 s later."""
     open_page: Callable[[str], Callable[[], None]] | None = None
     """Opens an address in a browser; what it returns deletes what the browser was given."""
+    pair: str | None = None
+    """The name of a device to pair."""
+    show_pairing: ShowPairing | None = None
 
 
 def serve(
@@ -123,12 +135,22 @@ async def _serve(settings: ServeOptions, operator: Operator, deadline: Deadline)
         page = f"{settings.address('http', port)}/#token={token}"
         async with serving(AsgiServer(app, server.closing), listener, deadline) as tasks:
             operator.announce(page)
+            await _pair(settings, port, server)
             if settings.open_page is not None:
                 first = await first_session(server.hub)
                 where = "" if first is None else f"&to=/s/{first}"
                 forget = settings.open_page(page + where)
                 tasks.create_task(_when_used(forget, used, server.closing))
     deadline.all_is_done()
+
+
+async def _pair(settings: ServeOptions, port: int, server: Server) -> None:
+    if settings.pair is None or settings.show_pairing is None:
+        return
+    _, code = await server.visitors.book.pairing(settings.pair)
+    origin = reachable_origin(settings.host, port, settings.origins)
+    is_local = is_loopback(urlsplit(origin).hostname or "")
+    settings.show_pairing(settings.pair, pairing_address(origin, code), is_local=is_local)
 
 
 async def _when_used(forget: Callable[[], None], *events: asyncio.Event) -> None:
@@ -176,10 +198,13 @@ async def _running(
                 asyncio.create_task(_prune(server, launcher, operator)),
                 asyncio.create_task(keep_clean(uploads, store)),
             ]
+            server.notices.start()
             try:
                 async with told_of_outages(store, operator.note):
                     yield server, name
             finally:
+                server.visitors.end()
+                await server.notices.aclose()
                 for task in tidying:
                     task.cancel()
                 await asyncio.wait(tidying)

@@ -473,6 +473,46 @@ export interface RaceRecord {
   problem: string
 }
 
+export interface TokenShape {
+  id: string
+  name: string
+  role: 'admin'
+  state: 'active' | 'pairing' | 'expired' | 'revoked'
+  createdAt: string
+  expiresAt: string | null
+  usedAt: string | null
+  revokedAt: string | null
+  here: boolean
+}
+
+export interface TokenList {
+  tokens: TokenShape[]
+}
+
+export interface Pairing {
+  token: TokenShape
+  address: string
+  rows: string[]
+}
+
+export interface Paired {
+  id: string
+  name: string
+  token: string
+}
+
+export interface PushState {
+  available: boolean
+  key: string | null
+  reason: string | null
+}
+
+export interface PushShape {
+  id: string
+  content: boolean
+  endings: boolean
+}
+
 export type Status = 'idle' | 'running' | 'waiting' | 'parked' | 'interrupted' | 'closed'
 
 export type Grade = 'pass' | 'warn' | 'fail' | 'skip'

@@ -1,6 +1,7 @@
 // No token, or one the server does not know.
 
 import { useState, type FormEvent } from 'react'
+import { pairingFailure } from '../../live/devices'
 import { setToken, token, tokenIn, tried } from '../../live/token'
 import { Spinner } from '../common/icons'
 
@@ -10,7 +11,7 @@ const REFUSED = {
 }
 
 export function SignedOut() {
-  const [refused, setRefused] = useState(token() === '' ? '' : 'The token saved in this browser is not valid for this server.')
+  const [refused, setRefused] = useState(pairingFailure() !== '' ? pairingFailure() : token() === '' ? '' : 'The token saved in this browser is not valid for this server.')
   const [busy, setBusy] = useState(false)
   const enter = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()

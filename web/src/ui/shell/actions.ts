@@ -25,6 +25,7 @@ export function actions(): Action[] {
     { name: 'Policies', icon: 'shield', key: 'g p', run: () => go('#/policies') },
     { name: 'Usage', icon: 'chart', key: 'g u', run: () => go('#/usage') },
     { name: 'Races', icon: 'grid', run: () => go('#/races') },
+    { name: 'Devices and notifications', icon: 'link', key: 'g d', run: () => go('#/devices') },
     { name: 'Theme: light', icon: 'sun', run: () => changeSettings({ theme: 'light' }) },
     { name: 'Theme: dark', icon: 'moon', run: () => changeSettings({ theme: 'dark' }) },
     { name: 'Theme: system', icon: 'half', run: () => changeSettings({ theme: 'system' }) },

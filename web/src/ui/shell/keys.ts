@@ -39,6 +39,7 @@ export const SHORTCUTS: Shortcut[] = [
   { keys: 'g a', does: 'Agents', run: { 'g a': () => go('#/agents') } },
   { keys: 'g p', does: 'Policies', run: { 'g p': () => go('#/policies') } },
   { keys: 'g u', does: 'Usage', run: { 'g u': () => go('#/usage') } },
+  { keys: 'g d', does: 'Devices', run: { 'g d': () => go('#/devices') } },
   { keys: 'g r', does: 'Review the changes', run: { 'g r': reviewChanges } },
   { keys: '/', does: 'Search', run: { '/': () => focus('search') } },
   { keys: 'n', does: 'New session', run: { n: () => beginSession(currentFolder()) } },

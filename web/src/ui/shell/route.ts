@@ -3,7 +3,7 @@
 import { useSyncExternalStore } from 'react'
 
 export type Route =
-  | { screen: 'home' | 'inbox' | 'agents' | 'grid' }
+  | { screen: 'home' | 'inbox' | 'agents' | 'grid' | 'devices' }
   | { screen: 'start'; key: string }
   | { screen: 'policies'; folder: string }
   | { screen: 'session'; id: string; entry: number | null; replay: boolean; review: boolean }
@@ -27,7 +27,7 @@ export function parseRoute(hash: string): Route {
   if (screen === 'usage') {
     return { screen, by: USAGE_GROUPS.find((each) => each === id) ?? 'agent', days: USAGE_DAYS.find((each) => String(each) === what) ?? 30 }
   }
-  if (screen === 'inbox' || screen === 'agents' || screen === 'grid') return { screen }
+  if (screen === 'inbox' || screen === 'agents' || screen === 'grid' || screen === 'devices') return { screen }
   return { screen: 'home' }
 }
 

@@ -1,0 +1,1 @@
+"""Who may use a server besides the person with its own token."""

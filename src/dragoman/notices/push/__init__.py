@@ -1,0 +1,1 @@
+"""Web Push: encrypted messages that a browser shows although no page is open."""
