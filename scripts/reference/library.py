@@ -63,7 +63,7 @@ GROUPS = {
     ),
     "Settings and MCP servers": (
         "load_settings Settings AgentSettings ModelProvider FenceTerms Retention SnapshotLimits "
-        "WorktreeSetup "
+        "WorktreeSetup NoticeSettings WebhookSettings "
         "SpendingLimit Spending Tokens Price "
         "McpServer StdioServer HttpServer SseServer InProcessServer"
     ),

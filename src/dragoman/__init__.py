@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dragoman.agents.agent_fence import fence_around
     from dragoman.agents.extensions import Quirks
+    from dragoman.agents.settings.notice_settings import NoticeSettings, WebhookSettings
     from dragoman.agents.settings.settings_file import (
         AgentSettings,
         ModelProvider,
@@ -325,6 +326,7 @@ __all__ = [
     "NoResult",
     "NotAnAgent",
     "NoticeEntry",
+    "NoticeSettings",
     "Offer",
     "Parking",
     "ParseError",
@@ -442,6 +444,7 @@ __all__ = [
     "UsageError",
     "UserEntry",
     "VersionMismatch",
+    "WebhookSettings",
     "Workspace",
     "Worktree",
     "WorktreeError",
@@ -464,6 +467,7 @@ __all__ = [
 _NAMES = {
     "agents.agent_fence": "fence_around",
     "agents.extensions": "Quirks",
+    "agents.settings.notice_settings": "NoticeSettings WebhookSettings",
     "agents.settings.settings_file": (
         "AgentSettings ModelProvider Retention Settings WorktreeSetup load_settings"
     ),

@@ -16,6 +16,9 @@ _KINDS = ("question", "turn_ended")
 
 
 class WebhookSettings(msgspec.Struct, kw_only=True, frozen=True):
+    """Notices are posted to `url`, signed with the content of `secret_file`. Only with `content` do
+    they say what was asked or answered."""
+
     url: str
     secret_file: str
     events: tuple[str, ...] = _KINDS
