@@ -109,8 +109,8 @@ def test_a_command_needs_no_settings_not_even_sound_ones(dragoman: Dragoman) -> 
         (
             {"colour": 1},
             "colour: expected one of $schema, agent_servers, enter, fence, keep_warm, limits, "
-            "mcpServers, mcp_servers, notify, on_limit, prices, question_timeout, retention, "
-            "snapshots, system_prompt",
+            "mcpServers, mcp_servers, notify, notify_command, on_limit, prices, push, "
+            "question_timeout, retention, snapshots, system_prompt, webhook, worktrees",
         ),
         (
             {"agent_servers": {"a": {"command": "x", "arg": []}}},

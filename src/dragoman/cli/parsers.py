@@ -83,7 +83,7 @@ COMMANDS = {
     "tokens": "list and revoke the access tokens of paired devices",
     "acp": "be an agent for editors, with all your agents and sessions",
     "proxy": "be a proxy in a chain: record its sessions, apply rules",
-    "mcp": "be an MCP server with which agents and programs start other agents",
+    "mcp": "be an MCP server for agents and programs that start agents",
     "bridge": "make an agent on this machine available to other machines",
     "agents": "list, add, check, install and remove agents",
     "conformance": "check an agent or a client against the specification of ACP",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 examples:
-  dragoman race "fix the failing test" -a claude -a codex -a gemini:2 --check "pytest -q"
+  dragoman race "fix the failing test" -a claude -a gemini:2 --check "pytest -q"
   dragoman race -f task.md -a goose:3 --check "npm test" --max-cost 2 --pick
 
 Each entrant works in a git worktree of its own, in a fence. The check then runs
