@@ -190,7 +190,7 @@ def as_nobody(path: Path) -> bytes:
     """What becomes of a write by a user without special rights; the answer's reason."""
     reading, writing = os.pipe()
     script = (
-        "import asyncio, os, sys\n"
+        "import asyncio, ctypes, os, sys\n"  # while it may read them
         "from dragoman.errors import RemoteError\n"
         "from dragoman.host.workspace.files import LocalFiles\n"
         "from dragoman.host.workspace.roots import Workspace\n"
