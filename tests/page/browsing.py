@@ -250,9 +250,16 @@ async def new_session(page: Page) -> str:
 
 
 async def all_options(page: Page) -> Locator:
-    """The dialog for a new session, which has everything that can be chosen."""
-    await page.get_by_role("button", name="New session", exact=True).first.click()
-    await page.get_by_role("button", name="All options").click()
+    """The dialog for a new session, which has everything that can be chosen.
+
+    In a narrow window the first screen has the way there, and the list with its button is away.
+    """
+    begin = page.get_by_role("button", name="New session", exact=True).first
+    beginning = page.get_by_role("form", name="New session")
+    await begin.or_(beginning).first.wait_for()
+    if await begin.is_visible():
+        await begin.click()
+    await beginning.get_by_role("button", name="All options").click()
     return page.get_by_role("dialog", name="New session")
 
 
