@@ -100,6 +100,8 @@ async def test_keys_lead_out_of_the_prompt_back_to_the_last_one_and_through_the_
 ) -> None:
     async with looking(gallery) as page:
         await page.evaluate("location.hash = '#/s/fix'")
+        # The field is there before the thread that it takes the last prompt from.
+        await page.locator(".row").first.wait_for()
         field = page.locator("#composer")
         await field.focus()
         await page.keyboard.press("ArrowUp")
