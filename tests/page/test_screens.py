@@ -28,8 +28,28 @@ async def test_a_session_is_looked_back_at_on_a_time_line(gallery: Site) -> None
         await expect(rows).to_contain_text("Please mend it")
         await page.get_by_label("Next event").click()
         await expect(rows).to_have_count(2)
+        await expect(page.locator(".turnline")).to_have_text(
+            "Working…"
+        )  # how long ago says nothing
         await page.get_by_role("button", name="16×").click()
         await expect(rows.last).to_contain_text("The parser failed")
+
+
+async def test_keys_lead_through_the_turns_and_marks_of_a_time_line(gallery: Site) -> None:
+    async with looking(gallery) as page:
+        await page.evaluate("location.hash = '#/s/fix/replay'")
+        rows, position = page.locator(".row"), page.get_by_label("Position")
+        await expect(rows.last).to_contain_text("The parser failed")
+        await expect(page.locator(".tick.turn").first).to_be_visible()
+        await expect(page.locator(".tick.edit").first).to_be_visible()
+        await position.fill("0")
+        await position.press("Shift+ArrowRight")
+        await expect(rows.last).to_contain_text("Please mend it")
+        begun = int(await position.input_value())
+        await position.press("ArrowRight")
+        await expect(position).to_have_value(str(begun + 1))
+        await position.press("Alt+ArrowLeft")
+        await expect(position).to_have_value(str(begun))
 
 
 async def test_an_answer_has_its_code_links_and_thoughts(gallery: Site) -> None:

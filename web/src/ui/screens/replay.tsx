@@ -1,8 +1,10 @@
 // A stored session on a time line: its events folded up to a moment one chooses.
 
-import { useEffect, useState } from 'react'
+import { useEffect, useMemo, useState, type KeyboardEvent } from 'react'
 import type { Event } from '../../core/generated/events'
 import { moment } from '../../core/text/format'
+import { marksOf, nextMark, turnAt, type Mark, type MarkKind } from '../../core/session/timeline'
+import { reveal } from '../../core/text/safe_text'
 import { titleOf } from '../../core/session/listing'
 import { sessions } from '../../live/api'
 import { PastSession } from '../../live/past_session'
@@ -12,6 +14,7 @@ import { Plain } from '../common/plain_text'
 import { paths } from '../shell/route'
 import { shell } from '../shell/shell'
 import { Transcript } from '../thread/transcript'
+import { FilesThen } from './files_then'
 
 // Long pauses are shortened.
 const LONGEST_PAUSE = 1.5
@@ -31,28 +34,68 @@ export function Replay({ id }: { id: string }) {
     const timer = setTimeout(() => setAt(at + 1), (Math.min(LONGEST_PAUSE, Math.max(0, gap)) * 1000) / speed)
     return () => clearTimeout(timer)
   }, [speed, at, events])
+  const marks = useMemo(() => marksOf(events), [events])
+  const [files, setFiles] = useState(false)
+  const turn = useMemo(() => turnAt(events, at), [events, at])
+  const jump = (to: number) => {
+    setSpeed(0)
+    setAt(Math.max(0, Math.min(events.length, to)))
+  }
+  const onKey = (event: KeyboardEvent) => {
+    const to = keyed(event, marks, at, events.length)
+    if (to === null) return
+    event.preventDefault()
+    jump(to)
+  }
   const summary = store.summaries.get(id)
   const play = (next: number) => {
     if (at >= events.length) setAt(0)
     setSpeed(speed === next ? 0 : next)
   }
   return (
-    <main className="thread replaying" aria-label="Replay">
+    <main className="thread replaying" aria-label="Replay" onKeyDown={onKey}>
       <header className="head">
         <h1>Replay: <Plain text={summary ? titleOf(summary) : id} /></h1>
-        <div className="headtools"><a className="button" href={paths.session(id)}>Back to the session</a></div>
+        <div className="headtools"><button type="button" aria-expanded={files} disabled={turn === null} onClick={() => setFiles(!files)}><Icon name="file" /> Files of this turn</button> <a className="button" href={paths.session(id)}>Back to the session</a></div>
       </header>
-      <Transcript session={session} />
+      {files && turn !== null ? <FilesThen key={turn} id={id} turn={turn} close={() => setFiles(false)} /> : <Transcript session={session} />}
       <div className="replaybar" role="group" aria-label="Timeline">
         <button type="button" className="ghost" aria-label="Previous event" disabled={at === 0} onClick={() => setAt(at - 1)}><Icon name="chevron" className="back" /></button>
         <button type="button" className="ghost" aria-label="Next event" disabled={at >= events.length} onClick={() => setAt(at + 1)}><Icon name="chevron" /></button>
         {SPEEDS.map((times) => (
           <button key={times} type="button" aria-pressed={speed === times} onClick={() => play(times)}><Icon name={speed === times ? 'pause' : 'play'} /> {times}×</button>
         ))}
-        <input type="range" aria-label="Position" min={0} max={events.length} value={at} onChange={(e) => { setSpeed(0); setAt(Number(e.target.value)) }} />
+        <div className="track">
+          <input type="range" aria-label="Position" aria-describedby="replaykeys" autoFocus min={0} max={events.length} value={at} onChange={(e) => jump(Number(e.target.value))} />
+          <Marks marks={marks} count={events.length} go={jump} />
+        </div>
+        <span id="replaykeys" hidden>Arrow keys move by one event, with Shift from turn to turn, with Alt from mark to mark.</span>
         <output>{at} of {events.length}<span className="wide"> · {moment(events[at - 1]?.at ?? 0)}</span></output>
       </div>
     </main>
+  )
+}
+
+/** Where a key leads; the range has arrows of its own, which do the same. */
+function keyed({ key, shiftKey, altKey, ctrlKey, metaKey, target }: KeyboardEvent, marks: Mark[], at: number, count: number): number | null {
+  const step = key === 'ArrowRight' ? 1 : key === 'ArrowLeft' ? -1 : 0
+  const isField = target instanceof HTMLElement && target.closest('input:not([type=range]), textarea, select, pre') !== null
+  if (step === 0 || ctrlKey || metaKey || isField) return null
+  if (!shiftKey && !altKey) return at + step
+  const kind: MarkKind | undefined = shiftKey ? 'turn' : undefined
+  return nextMark(marks, at, step, kind)?.at ?? (step > 0 ? count : 0)
+}
+
+const NAMES: Record<MarkKind, string> = { turn: 'turn', question: 'question', edit: 'edit', cost: 'cost', failed: 'failure' }
+
+/** The bar is a picture of what the keys reach: only a mouse presses marks. */
+function Marks({ marks, count, go }: { marks: Mark[]; count: number; go: (at: number) => void }) {
+  return (
+    <div className="marks" aria-hidden="true">
+      {marks.map(({ at, kind, words }) => (
+        <i key={`${at}${kind}`} className={`tick ${kind}`} title={`${NAMES[kind]}: ${reveal(words)}`} style={{ left: `${(at / Math.max(1, count)) * 100}%` }} onClick={() => go(at)} />
+      ))}
+    </div>
   )
 }
 

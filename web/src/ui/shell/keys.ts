@@ -115,7 +115,7 @@ function leaveComposer({ target }: KeyboardEvent): void {
 function allowed(event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey || !settings().letters || shell.dialog !== null) return false
   const target = event.target instanceof HTMLElement ? event.target : null
-  return target === null || !target.closest('input, textarea, select, [contenteditable], .xterm')
+  return target === null || !target.closest('input:not([type=range]), textarea, select, [contenteditable], .xterm')
 }
 
 function letter(event: KeyboardEvent): boolean {

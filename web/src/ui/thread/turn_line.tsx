@@ -22,7 +22,7 @@ export function TurnLine({ session }: { session: LiveSession }) {
   if (turn === undefined) return null
   if (!isOver(turn.status)) {
     const begun = promptOf(state)?.at ?? 0
-    return <p className="turnline">{turn.status === 'waiting' ? <Icon name="alert" /> : <Spinner />} {WORDS[turn.status]}… {begun > 0 && <Elapsed since={begun * 1000} />}</p>
+    return <p className="turnline">{turn.status === 'waiting' ? <Icon name="alert" /> : <Spinner />} {WORDS[turn.status]}… {begun > 0 && !session.past && <Elapsed since={begun * 1000} />}</p>
   }
   const text = endingOf(turn) ?? (turn.status === 'interrupted' ? 'Interrupted: the process of this session ended during the turn.' : null)
   const cut = turn.status === 'failed' || turn.status === 'interrupted' || text !== null
