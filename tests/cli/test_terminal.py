@@ -429,7 +429,7 @@ def test_the_time_of_a_turn_counts_from_its_beginning_also_when_it_is_seen_late(
 
 
 async def test_nothing_is_drawn_after_the_end() -> None:
-    """A run whose agent stays has no terminal any more: what it drew would fill its log."""
+    """A run whose agent stays no longer has a terminal: what it drew would fill its log."""
     out, beside = Watched(), Watched()
     with Status(out, visible=True) as status, Status(beside, visible=True) as drawn:
         status.doing("working")

@@ -79,7 +79,7 @@ def _asks_also(method: str, also: Wire, *, before: bool = False) -> MakeMutation
 
 
 def _ignores(method: str, when: Callable[[Wire], bool]) -> MakeMutation:
-    """Waits for ever for the answer to a request."""
+    """Waits forever for the reply to a request."""
 
     class Ignores(Theirs):
         def replied(self, link: MutantLink, request: Wire, reply: Wire) -> Frames | None:

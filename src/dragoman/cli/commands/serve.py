@@ -132,7 +132,7 @@ def _device(text: str) -> str:
 
 
 def _show_pairing(name: str, address: str, *, is_local: bool) -> None:
-    """On standard output, behind the address of the page."""
+    """Print the code on standard output, after the address of the page."""
     from dragoman.web.server.pairing import qr_in_terminal, qr_rows
 
     print(qr_in_terminal(qr_rows(address), coloured=sys.stdout.isatty()))

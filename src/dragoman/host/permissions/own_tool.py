@@ -1,7 +1,7 @@
 """The permission to submit a result to the program that asked for it: nobody else need be asked.
 
-What an agent says of it can be a lie, as anything that it asks for. So this is only for a request
-that names the tool and nothing that a person would have to weigh: no command, file or address.
+An agent can misstate this, like any other request. So the permission covers only a request that
+names the tool and nothing that a person would have to weigh: no command, file or address.
 """
 
 from __future__ import annotations

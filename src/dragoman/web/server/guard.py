@@ -14,8 +14,8 @@ Host must be ours, an Origin must be ours or one that was allowed by name, and w
 calls cross-site is refused, the public routes too, except for someone who follows a link to the
 page itself. The layers behind see the route that was found here and never look for one themselves.
 
-Besides the token of the server there are those of the store: of paired devices, which can be
-revoked. A request that came with one is cut off when it is, in the midst of a stream too.
+Besides the token of the server, the store has tokens of paired devices, which can be revoked. When
+one is revoked, the requests that use it end at once, streams included.
 
 A page of an attacker can have its own name point to 127.0.0.1 and then read what we answer, since
 for the browser it is the same site. The Host header still has the attacker's name: only our own

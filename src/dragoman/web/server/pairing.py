@@ -18,8 +18,8 @@ def pairing_address(origin: str, code: str) -> str:
 
 
 def reachable_origin(host: str, port: int, origins: Sequence[str]) -> str:
-    """Where a phone most likely finds a server: behind the HTTPS origin that was allowed, else at
-    the address of this machine."""
+    """Where a phone can most likely reach the server: at the first HTTPS origin that was allowed,
+    else at the address of this machine."""
     if secure := next((each for each in origins if each.startswith("https://")), None):
         return secure
     name = _own_address(ANYWHERE[host]) if host in ANYWHERE else host
