@@ -12,9 +12,7 @@ from dragoman.web.api import (
     events,
     files,
     folders,
-    health,
     hosts,
-    metrics,
     policies,
     races,
     session_actions,
@@ -26,9 +24,9 @@ from dragoman.web.routing.route import (
     EVENT_STREAM,
     JSON,
     JSON_LINES,
-    PLAIN_TEXT,
     Route,
 )
+from dragoman.web.routing.status_routes import STATUS_ROUTES
 from dragoman.web.shapes import policy_shapes, race_shapes, server_shapes, session_shapes
 from dragoman.web.shapes.server_shapes import IdQuery
 from dragoman.web.uploads import MAX_BYTES
@@ -586,40 +584,7 @@ _RACES = (
     ),
 )
 
-_ABOUT = (
-    Route(
-        method="GET",
-        path="/api/openapi.json",
-        handler=health.document,
-        summary="The OpenAPI description of this API",
-        answer=dict,
-    ),
-    Route(
-        method="GET",
-        path="/metrics",
-        handler=metrics.metrics,
-        summary="What this process does, in the text format of Prometheus",
-        gives=(PLAIN_TEXT,),
-    ),
-    Route(
-        method="GET",
-        path="/healthz",
-        handler=health.health,
-        summary="Whether the server is running",
-        answer=server_shapes.Health,
-        public=True,
-    ),
-    Route(
-        method="GET",
-        path="/readyz",
-        handler=health.readiness,
-        summary="Whether the server is healthy; 503 names what is failing",
-        answer=server_shapes.Readiness,
-        public=True,
-    ),
-)
-
 ROUTES: Final = (
     *(*_SESSIONS, *_STEERING, *_READING, *_FILES),
-    *(*_AGENTS, *_POLICIES, *DEVICE_ROUTES, *_CHATS, *_RACES, *_ABOUT),
+    *(*_AGENTS, *_POLICIES, *DEVICE_ROUTES, *_CHATS, *_RACES, *STATUS_ROUTES),
 )
