@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from dragoman.redactor.secret_kinds import Span
-from dragoman.redactor.text_redactor import Redactor, holds_secret, in_json, mark, texts_in
+from dragoman.redactor.text_redactor import Redactor, holds_secret, in_json, replaced, texts_in
 
 Event: TypeAlias = dict[str, Any]
 
@@ -49,7 +49,7 @@ def redacted_events(bodies: Callable[[], Iterable[bytes]], redactor: Redactor) -
         piece.holder[piece.field] = ""
         cleaned = _event(event, redactor)
         if (emptied := _piece(cleaned)) is not None:
-            emptied.holder[emptied.field] = _without(piece.text, next(spans))
+            emptied.holder[emptied.field] = replaced(piece.text, next(spans))
         yield msgspec.json.encode(cleaned)
 
 
@@ -119,15 +119,6 @@ def _spread(stream: _Stream, found: list[list[Span]], redactor: Redactor) -> Non
             found[number].append(Span(first, last, span.kind if span.start >= start else ""))
             here += 1
         start = end
-
-
-def _without(text: str, spans: list[Span]) -> str:
-    pieces: list[str] = []
-    end = 0
-    for span in spans:
-        pieces += (text[end : span.start], mark(span.kind) if span.kind else "")
-        end = span.end
-    return "".join((*pieces, text[end:]))
 
 
 def _piece(event: Event, within: tuple[str, ...] = ()) -> _Piece | None:

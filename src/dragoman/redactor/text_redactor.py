@@ -133,11 +133,12 @@ def texts_in(value: Any) -> Iterable[tuple[str, str]]:
 
 
 def replaced(text: str, spans: Iterable[Span]) -> str:
-    """The text with a mark in place of each secret."""
+    """The text with a mark in place of each secret. A span without a kind gets no mark: it is the
+    rest of a secret that began in an earlier text."""
     pieces: list[str] = []
     end = 0
     for span in spans:
-        pieces += (text[end : span.start], mark(span.kind))
+        pieces += (text[end : span.start], mark(span.kind) if span.kind else "")
         end = span.end
     return "".join((*pieces, text[end:]))
 
